@@ -74,6 +74,38 @@ pub async fn choose_output_folder(
     Ok(Some(number))
 }
 
+/// The words of the lists that the user chooses; null where the dialog was closed.
+#[tauri::command]
+pub async fn read_word_lists(window: WebviewWindow, title: String) -> Answer<Option<Vec<String>>> {
+    let files = dialogs::open_files(&window, &title, None).await;
+    if files.is_empty() {
+        return Ok(None);
+    }
+    blocking(move || {
+        let lists = files.iter().map(|file| session::read_word_list(file)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(lists.concat()))
+    })
+    .await
+}
+
+/// Saves words as a list, where the user says; the file written, or null where the dialog was closed. `name`: what the
+/// dialog proposes.
+#[tauri::command]
+pub async fn save_word_list(
+    window: WebviewWindow,
+    words: Vec<String>,
+    name: String,
+    title: String,
+) -> Answer<Option<String>> {
+    let proposed = std::env::home_dir().unwrap_or_default().join(name);
+    let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
+    blocking(move || {
+        session::write_bytes(&file, session::word_list(&words).as_bytes())?;
+        Ok(Some(file.display().to_string()))
+    })
+    .await
+}
+
 /// What the files of a recording of this name would be called.
 #[tauri::command]
 pub fn preview_name(shell: State<'_, Shell>, template: String, name: String) -> NamePreview {

@@ -79,6 +79,8 @@ fn main() -> Result<(), tauri::Error> {
             commands::choose_files,
             commands::choose_model,
             commands::choose_output_folder,
+            commands::read_word_lists,
+            commands::save_word_list,
             commands::preview_name,
             commands::preferences,
             commands::change_preference,

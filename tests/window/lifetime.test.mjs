@@ -1,6 +1,6 @@
 // How work is stopped, and that nothing outlives the window.
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { askWindow, by, drop, longRecording, open, picture, recordings, sample, starter, states } from "./common.mjs";
@@ -227,6 +227,25 @@ test("the file dialog saves where the user says", async () => {
     const file = files.paths[0].replace(/flac$/, "vtt");
     await until("the file", () => existsSync(file));
     await until("the message", async () => (await window.texts(by("toast"))).some((text) => text.includes(file)));
+  } finally {
+    await window.end();
+  }
+});
+
+test("words to expect come from a list and go into one", async () => {
+  const [list, saved] = [join(files.folder, "list.txt"), join(files.folder, "saved.txt")];
+  writeFileSync(list, "\ufeffAda Lovelace\r\n\r\nnaproxen\r\n");
+  const window = await open();
+  const words = () => window.run("return document.querySelector('[data-testid=all-words]').value");
+  try {
+    await window.click(by("more-settings"));
+    await window.click(by("all-read-words"));
+    await askWindow("keys", "Choose a list of words", "Control_L+l", `=${list}`, "Return");
+    await until("the words", async () => (await words()) === "Ada Lovelace, naproxen");
+    await window.click(by("all-save-words"));
+    await askWindow("keys", "Save the list of words", `=${saved}`, "Return");
+    await until("the file", () => existsSync(saved));
+    assert.equal(readFileSync(saved, "utf8"), "Ada Lovelace\nnaproxen\n");
   } finally {
     await window.end();
   }

@@ -78,9 +78,10 @@ pub(crate) fn useful_batch(model: &ModelRef, job: &Job, kind: DeviceKind) -> Opt
 /// Whether a network knows the job's language well enough, and can do its task.
 pub(crate) fn suits(network: &ModelInfo, job: &Job) -> bool {
     let language = job.language.as_deref();
-    let good_at = network.abilities.recommended_for;
+    let can = network.abilities;
     let knows_language = (network.multilingual || language == Some("en"))
-        && good_at.zip(language).is_none_or(|(known, language)| known.contains(&language));
+        && (language.is_some() || can.finds_language || !can.told_language)
+        && can.good_at.zip(language).is_none_or(|(known, language)| known.contains(&language));
     let does_task = match job.task {
         Task::Transcribe => true,
         Task::Translate => network.translates,
@@ -97,6 +98,24 @@ fn identity(path: &Path) -> std::path::PathBuf {
 mod tests {
     use super::*;
     use random_models::describe;
+
+    #[test]
+    fn a_model_that_must_be_told_the_language_suits_where_one_that_it_knows_is_named() {
+        let canary = ModelInfo {
+            dimensions: memory::Network::of_public("canary-1b-v2").unwrap(),
+            stored: memory::Precision::F32,
+            multilingual: true,
+            translates: true,
+            abilities: formats::Abilities::CANARY,
+        };
+        for (language, expected) in [(None, false), (Some("sv"), true), (Some("ja"), false)] {
+            for task in [Task::Transcribe, Task::Translate] {
+                let mut job = Job::new(1, "talk.flac", "model");
+                (job.language, job.task) = (language.map(str::to_owned), task);
+                assert_eq!(suits(&canary, &job), expected, "{language:?} {task:?}");
+            }
+        }
+    }
 
     struct Machine {
         folder: tempfile::TempDir,

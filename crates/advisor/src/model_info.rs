@@ -36,12 +36,18 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
     let (can, wanted, usual) = (model.abilities, &job.decoding, DecodingOptions::default());
     let is_its_own = !model.multilingual && job.language.as_deref() == Some("en");
     let is_told = job.language.is_some() && is_named && !is_its_own;
+    let is_untold = can.told_language && !can.finds_language && job.language.is_none();
+    if is_untold {
+        let message = format!("The model {name} can't find out which language is spoken.");
+        let remedy = "Name the language, or choose a Whisper model.";
+        return Some(Failure::new(ErrorCode::BadSettings, message).remedy(remedy));
+    }
     let has_prompt = wanted.initial_prompt.is_some() || wanted.condition_on_previous_text;
     let samples = wanted.temperatures.iter().any(|it| *it > 0.0) && wanted.temperatures != usual.temperatures;
     let asked = [
         (!can.translation && job.task == Task::Translate, "translate"),
         (!can.told_language && is_told, "be told the language, which it finds by itself"),
-        (!can.told_language && wanted.language_per_region, "say the language of each region"),
+        (!can.finds_language && wanted.language_per_region, "say the language of each region"),
         (!can.prompt && has_prompt, "be given a prompt"),
         (!can.search && (wanted.beam_size > 1 || samples), "search with beams or at temperatures"),
         (!can.search && !wanted.timestamps, "leave out times"),
@@ -61,6 +67,8 @@ pub fn restrict(model: &ModelInfo, job: &mut Job) {
     }
     if !can.told_language {
         job.language = job.language.take().filter(|language| !model.multilingual && language == "en");
+    }
+    if !can.finds_language {
         job.decoding.language_per_region = false;
     }
     if !can.prompt {
@@ -83,8 +91,9 @@ fn failure(error: formats::Error) -> Failure {
         formats::Error::Io { path, source } => invalid(&path, source),
         formats::Error::Invalid { path, reason } => invalid(&path, reason),
         formats::Error::Unsupported { path, kind } => {
-            let message =
-                format!("This is a model of the type \"{kind}\", neither Whisper nor Parakeet (CTC or TDT).");
+            let message = format!(
+                "This is a model of the type \"{kind}\", neither Whisper nor Parakeet (CTC or TDT) nor Canary."
+            );
             Failure::new(ErrorCode::ModelUnsupported, message).file(path).remedy("Choose another model.")
         }
     }
@@ -166,6 +175,21 @@ mod tests {
         assert_eq!(refusal(&english, "p", true, &told("en")), None);
         assert!(refusal(&english, "p", true, &told("de")).is_some());
         assert_eq!(refusal(&many, "p", false, &told("de")), None);
+
+        // One that must be told the language, and translates.
+        let network = memory::Network::of_public("canary-1b-v2").unwrap();
+        let canary =
+            ModelInfo { dimensions: network, abilities: Abilities::CANARY, translates: true, ..many };
+        let untold = refusal(&canary, "c", true, &job()).unwrap().to_string();
+        assert!(untold.contains("can't find out which language is spoken"), "{untold}");
+        let mut asked = Job { task: Task::Translate, ..told("sv") };
+        assert_eq!(refusal(&canary, "c", true, &asked), None);
+        asked.decoding.language_per_region = true;
+        let refused = refusal(&canary, "c", true, &asked).unwrap().to_string();
+        assert!(refused.contains("each region"), "{refused}");
+        restrict(&canary, &mut asked);
+        assert_eq!(refusal(&canary, "c", true, &asked), None);
+        assert_eq!((asked.task, asked.language.as_deref()), (Task::Translate, Some("sv")));
     }
 
     #[test]

@@ -227,6 +227,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
             abilities: match dimensions {
                 Network::Whisper(_) => Abilities::WHISPER,
                 Network::Parakeet(_) => Abilities::PARAKEET,
+                Network::Canary(_) => Abilities::CANARY,
             },
         };
         Some(Candidate {
@@ -309,8 +310,9 @@ pub(crate) fn advise(
 ) -> Advice {
     let (mut choices, mut where_named) = (Vec::new(), Vec::new());
     // What is good at some languages alone is recommended where one of them is named.
-    let may_be = |network: &ModelInfo| network.abilities.recommended_for.is_none() || job.language.is_some();
-    for candidate in candidates.iter().filter(|it| suits(&it.network, job)) {
+    let may_be = |network: &ModelInfo| network.abilities.good_at.is_none() || job.language.is_some();
+    let is_known = |network: &ModelInfo| network.abilities.is_measured && suits(network, job);
+    for candidate in candidates.iter().filter(|it| is_known(&it.network)) {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
         for precision in precisions(network, device.kind) {
@@ -339,7 +341,7 @@ pub(crate) fn advise(
     let rank = |choice: &Choice| {
         let network = candidates.iter().find(|it| it.id == choice.fit.model).map(|it| &it.network);
         let bins = network.map_or(0, |it| it.dimensions.mel_bins());
-        let is_chosen = network.is_some_and(|it| it.abilities.recommended_for.is_some());
+        let is_chosen = network.is_some_and(|it| it.abilities.good_at.is_some());
         let own_language = network.is_some_and(|it| !it.multilingual);
         let millions = choice.parameters / 1_000_000;
         (is_chosen, millions / 10, own_language, bins, choice.parameters)

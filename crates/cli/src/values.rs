@@ -157,18 +157,11 @@ pub fn strength(text: &str) -> Result<f32, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordList(pub Vec<String>);
 
-/// More would be a mistake: no list of words to expect is that long.
-const MAX_WORD_LIST_BYTES: u64 = 1 << 20;
-
 pub fn word_list(file: &str) -> Result<WordList, String> {
-    let refused = |reason: &str| format!("the list of words can't be read: {reason}");
-    let opened = std::fs::File::open(file).map_err(|error| refused(&error.to_string()))?;
-    let limited = std::io::Read::take(opened, MAX_WORD_LIST_BYTES + 1);
-    let text = std::io::read_to_string(limited).map_err(|error| refused(&error.to_string()))?;
-    if text.len() as u64 > MAX_WORD_LIST_BYTES {
-        return Err(refused("it is larger than a megabyte"));
-    }
-    Ok(WordList(text.lines().map(|line| line.trim_start_matches('\u{feff}').trim().to_owned()).collect()))
+    let words = library::read_word_list(file.as_ref()).map(WordList);
+    words.map_err(|failure| {
+        [Some(failure.message), failure.remedy].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    })
 }
 
 #[cfg(test)]

@@ -190,10 +190,13 @@ fn a_transducer_goes_down_the_ladder() {
     };
     let (large, small) = (path("large", &size), path("small", tiny));
     let network = memory::Network::Parakeet(memory::ParakeetDimensions {
-        width: 512,
-        layers: 4,
-        heads: 8,
-        ffn: 2048,
+        encoder: memory::FastConformerDimensions {
+            width: 512,
+            layers: 4,
+            heads: 8,
+            ffn: 2048,
+            ..memory::ParakeetDimensions::TDT_0_6B_V3.encoder
+        },
         vocabulary: 4100,
         predictor_width: 32,
         ..memory::ParakeetDimensions::TDT_0_6B_V3

@@ -10,10 +10,12 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod adapter;
+mod canary;
 mod checkpoint;
 mod config;
 mod dimensions;
 mod error;
+mod fast_conformer;
 pub mod ggml;
 pub mod gguf;
 mod kind;
@@ -33,15 +35,17 @@ mod zip;
 pub use adapter::{
     AdapterCard, AdapterFigures, AdapterFile, AdapterMatrix, Learnt, WordErrors, fingerprint, write_whole,
 };
+pub use canary::{CanaryConfig, CanaryTokens};
 pub use config::{Activation, WhisperConfig, read_json};
 use dimensions::check_dimensions;
 pub use error::Error;
+pub use fast_conformer::without_ones;
 pub use kind::FileKind;
 pub use model_files::ModelFiles;
 pub use model_info::{Abilities, ModelInfo};
 pub use nemotron::{NemotronConfig, NemotronFiles, NemotronMemory};
 pub use npz::{Array, read_npz};
-pub use parakeet::{ParakeetConfig, ParakeetHead, without_ones};
+pub use parakeet::{ParakeetConfig, ParakeetHead};
 pub use speaker_files::SpeakerFiles;
 pub use speaker_model::{SpeakerModel, speaker_footprint};
 pub use tensors::{TensorInfo, Tensors, map_file};

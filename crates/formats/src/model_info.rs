@@ -7,7 +7,7 @@ use memory::{DeviceKind, Network, Precision};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Error, FileKind, ModelFiles, ParakeetConfig, Tensors, WhisperConfig, read_json};
+use crate::{CanaryConfig, Error, FileKind, ModelFiles, ParakeetConfig, Tensors, WhisperConfig, read_json};
 
 const GENERATION_CONFIG: &str = "generation_config.json";
 
@@ -38,34 +38,58 @@ pub struct ModelInfo {
 /// offer no more than that, and a request for more is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
-    /// It can be told the language, or to look for it anew in each region; else it finds it by itself and does not say it.
+    /// It can be told the language; else it finds it by itself and does not say it.
     pub told_language: bool,
+    /// It finds the language, in each region anew where that is asked for; else it must be told it, or writes without saying it.
+    pub finds_language: bool,
     /// It can be asked to translate, well or not.
     pub translation: bool,
     /// It can be told what was said before. Words to expect act in every model's search.
     pub prompt: bool,
     /// It can search with beams and at temperatures; else the likeliest token is taken.
     pub search: bool,
-    /// ISO 639 codes of the languages that it knows well enough to be recommended for; `None`: all that it knows.
-    pub recommended_for: Option<&'static [&'static str]>,
+    /// ISO 639 codes of the languages that it knows well enough to be chosen for; `None`: all that it knows.
+    pub good_at: Option<&'static [&'static str]>,
+    /// Its family's words were measured with released weights; what was not is never recommended.
+    pub is_measured: bool,
 }
 
 impl Abilities {
     /// Whisper's.
-    pub const WHISPER: Self =
-        Self { told_language: true, translation: true, prompt: true, search: true, recommended_for: None };
+    pub const WHISPER: Self = Self {
+        told_language: true,
+        finds_language: true,
+        translation: true,
+        prompt: true,
+        search: true,
+        good_at: None,
+        is_measured: true,
+    };
+
+    /// Canary's. Its words and times were never measured with released weights.
+    pub const CANARY: Self = Self {
+        told_language: true,
+        finds_language: false,
+        translation: true,
+        prompt: false,
+        search: false,
+        good_at: Some(&CanaryConfig::LANGUAGES),
+        is_measured: false,
+    };
 
     /// Parakeet's. Of 25 European languages it knows 17 well; in the others, Danish, Greek, Estonian, Latvian,
     /// Lithuanian, Maltese, Slovenian and Swedish, 15 to 24 % of its words are wrong on FLEURS, by its authors.
     pub const PARAKEET: Self = Self {
         told_language: false,
+        finds_language: false,
         translation: false,
         prompt: false,
         search: false,
-        recommended_for: Some(&[
+        good_at: Some(&[
             "bg", "cs", "de", "en", "es", "fi", "fr", "hr", "hu", "it", "nl", "pl", "pt", "ro", "ru", "sk",
             "uk",
         ]),
+        is_measured: true,
     };
 }
 
@@ -89,6 +113,15 @@ impl ModelInfo {
                 abilities: Abilities::PARAKEET,
             });
         }
+        if let Some(canary) = CanaryConfig::find(folder)?.filter(|_| !is_ggml(path)) {
+            return Ok(Self {
+                dimensions: Network::Canary(canary.dimensions),
+                stored: stored_precision(path)?,
+                multilingual: true,
+                translates: true,
+                abilities: Abilities::CANARY,
+            });
+        }
         let dimensions = WhisperConfig::read(path)?.dimensions;
         let generation: GenerationConfig = read_json(folder, GENERATION_CONFIG).unwrap_or_default();
         let multilingual =
@@ -110,10 +143,16 @@ impl ModelInfo {
     /// As [`ModelInfo::read`].
     pub fn network(path: &Path) -> Result<Network, Error> {
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-        match ParakeetConfig::find(folder)? {
-            Some(parakeet) if !is_ggml(path) => Ok(Network::Parakeet(parakeet.dimensions)),
-            _ => Ok(WhisperConfig::read(path)?.dimensions.into()),
+        if is_ggml(path) {
+            return Ok(WhisperConfig::read(path)?.dimensions.into());
         }
+        if let Some(parakeet) = ParakeetConfig::find(folder)? {
+            return Ok(Network::Parakeet(parakeet.dimensions));
+        }
+        if let Some(canary) = CanaryConfig::find(folder)? {
+            return Ok(Network::Canary(canary.dimensions));
+        }
+        Ok(WhisperConfig::read(path)?.dimensions.into())
     }
 
     /// The precision that the weights are held in by default on this kind of device.

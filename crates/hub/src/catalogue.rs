@@ -25,7 +25,7 @@ pub struct KnownModel {
     pub id: String,
     /// What it is for.
     pub kind: ModelKind,
-    /// The architecture: `whisper`, `parakeet`.
+    /// The architecture: `whisper` or `parakeet`, in a catalogue of one's own `canary`.
     pub family: Option<String>,
     /// Of its weights: `safetensors`, `ggml`.
     pub format: Option<String>,

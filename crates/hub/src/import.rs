@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, ModelFiles, ParakeetConfig, SpeakerModel, TextEmbeddingModel};
+use formats::{CanaryConfig, FileKind, ModelFiles, ParakeetConfig, SpeakerModel, TextEmbeddingModel};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -111,7 +111,9 @@ fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
                 return recognise(folder);
             }
             // Inspected under the name that it gets.
-            if ParakeetConfig::find(folder).map_err(invalid)?.is_none() {
+            let is_other = ParakeetConfig::find(folder).map_err(invalid)?.is_some()
+                || CanaryConfig::find(folder).map_err(invalid)?.is_some();
+            if !is_other {
                 formats::WhisperConfig::read_folder(folder).map_err(invalid)?;
             }
             let weights = (path.to_owned(), WEIGHTS.to_owned());

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use formats::{FileKind, ModelFiles, ParakeetConfig, SpeakerModel, Tensors, TextEmbeddingModel};
+use formats::{
+    CanaryConfig, FileKind, ModelFiles, ParakeetConfig, SpeakerModel, Tensors, TextEmbeddingModel,
+};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -50,6 +52,11 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     {
         return parakeet.check(folder, path).map_err(invalid);
     }
+    if let Some(folder) = folder
+        && let Some(canary) = CanaryConfig::find(folder).map_err(invalid)?
+    {
+        return canary.check(folder, path).map_err(invalid);
+    }
     let dimensions = formats::WhisperConfig::read(path).map_err(invalid)?.dimensions;
     if let Some(folder) = folder {
         tokenizer(folder, dimensions.vocabulary)?;
@@ -82,7 +89,7 @@ pub(crate) fn kind(file: &Path) -> Result<FileKind, Error> {
         FileKind::Pickle => Err(refuse_pickle(file)),
         FileKind::Archive => Err(wrong(
             "it is an archive, as NeMo's models are, with a pickle inside",
-            "Get the same model in safetensors form: of NVIDIA's Parakeet, `steno models pull parakeet-tdt-0.6b-v3`.",
+            "Get the same model in safetensors form: of NVIDIA's Parakeet, `steno models pull parakeet-tdt-0.6b-v3`; of Canary, the layout of transformers' CanaryForConditionalGeneration.",
         )),
         FileKind::Zip => Err(wrong(
             "it is a zip archive, which is no model",
@@ -132,7 +139,9 @@ pub(crate) fn invalid(error: formats::Error) -> Error {
         formats::Error::Invalid { path, reason } => Error::Invalid { path, problem: reason, remedy },
         formats::Error::Unsupported { path, kind } => Error::Invalid {
             path,
-            problem: format!("it is of the kind \"{kind}\", neither Whisper nor Parakeet (CTC or TDT)"),
+            problem: format!(
+                "it is of the kind \"{kind}\", neither Whisper nor Parakeet (CTC or TDT) nor Canary"
+            ),
             remedy: "Choose another model.".into(),
         },
     }

@@ -17,6 +17,7 @@ mod open;
 mod processed;
 mod unfinished;
 pub mod voices;
+mod word_list;
 
 pub use documents::{DocumentId, Documents};
 pub use error::{Error, Problem};
@@ -26,3 +27,4 @@ pub use journal::{HostKind, JobKey, Journal, JournalState, NewJob, ReachedPoint}
 pub use open::{JOURNAL_FILE, OpenedJournal, QuarantineReason, QuarantinedFile};
 pub use unfinished::{UnfinishedJob, UnfinishedJobs, UnreadableJob};
 pub use voices::{Flaw, Voice, VoiceSample, Voices};
+pub use word_list::{read_word_list, word_list};

@@ -251,6 +251,7 @@ mod tests {
             workspace: 100 * MIB,
             encoder: 150 * MIB,
             encoded_together: true,
+            aligned_together: true,
             faster_together: true,
             output: 0,
             caches: 150 * MIB,

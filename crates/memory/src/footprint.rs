@@ -50,7 +50,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::MIB;
 use crate::dimensions::{Dimensions, Precision};
-use crate::network::{Network, ParakeetDimensions};
+use crate::network::{
+    CanaryDimensions, FastConformerDimensions, LONGEST_SECONDS, Network, ParakeetDimensions,
+};
 use crate::probe::DeviceKind;
 use crate::processor::{multiplies_in_bf16, multiplies_in_eight_bits};
 use crate::scope::Demand;
@@ -98,7 +100,7 @@ pub struct Plan {
     pub tokens: u64,
     /// Whether the times of words are computed.
     pub word_times: bool,
-    /// Whether the matrices are held in 8 bits and multiplied so, and with them the keys and values of Whisper's
+    /// Whether the matrices are held in 8 bits and multiplied so, and with them the keys and values of a decoder's
     /// cross-attention.
     pub in_eight_bits: bool,
 }
@@ -131,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of an element of Whisper's keys and values, but for those of [`cross_bytes`](Self::cross_bytes): those of the
+    /// Bytes of an element of a decoder's keys and values, but for those of [`cross_bytes`](Self::cross_bytes): those of the
     /// weights, but no fewer than 16 bits.
     fn cached_element(&self) -> u64 {
         if self.held == Precision::F32 { 4 } else { 2 }
@@ -179,6 +181,106 @@ pub struct EmbeddingSizes {
     pub sentencepiece: bool,
 }
 
+/// What a FastConformer encoder takes, in bytes, for windows of at most 30.5 s: N = 382 frames of width
+/// d, hidden layers of width f. On the host windows are encoded one after the other, short ones together as long as they take
+/// no more than a long one; a GPU encodes all together. At the widest
+/// point of a layer there are its input and norm, queries, keys, values and what was
+/// attended to, on the host keys and values again and the scores of a block of queries per thread, on a GPU the distances
+/// (2N) in another order, the scores of all and twice those of the distances. Formats that are converted as they are used
+/// need the projected distances (2N) too, on the host twice; others hold them for windows of
+/// [`MOST_FRAMES`](FastConformerDimensions::MOST_FRAMES) in place of the matrix. Or, in a
+/// hidden layer, the input, its norm, the layer before and after its activation on a GPU, and the result. Before the
+/// layers: the spectrogram and what the convolutions make of it, one window after the other.
+struct Encoding {
+    /// Of a window.
+    frames: u64,
+    /// Beside the matrices: what a layer's is projected to where that is more, or what is projected.
+    beyond_the_matrices: u64,
+    workspace: u64,
+    /// Per window.
+    encoder: u64,
+    output: u64,
+    largest_buffer: u64,
+}
+
+impl Encoding {
+    fn of(dimensions: &FastConformerDimensions, plan: &Plan) -> Self {
+        /// Samples, the same padded, and their spectrogram.
+        const SOUND: u64 = 4 * LONGEST_SECONDS * (2 * 16_000 + 2 * 100 * 128);
+        let FastConformerDimensions { width: d, ffn: f, .. } = *dimensions;
+        let n = FastConformerDimensions::frames(LONGEST_SECONDS);
+        let s = plan.element();
+        let largest = 4 * d * f.max(dimensions.subsampled());
+        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
+        let projected_once = match (plan.kind, plan.held) {
+            (_, Precision::F32) | (DeviceKind::Gpu, Precision::F16 | Precision::Bf16) => true,
+            (DeviceKind::Host, Precision::Bf16) => multiplies_in_bf16(),
+            _ => plan.in_eight_bits,
+        };
+        let distances = 2 * FastConformerDimensions::MOST_FRAMES as u64 - 1;
+        let beyond_the_matrices = match projected_once {
+            true => dimensions.layers * distances.saturating_sub(d) * plan.held.for_width(d).bytes(d),
+            false => s * distances * d,
+        };
+        let projected = if projected_once { 0 } else { 2 * n * d };
+        let attention = 6 * n * d
+            + match plan.kind {
+                // Keys and values in the order that products read them in.
+                DeviceKind::Host => 2 * n * d + 2 * projected,
+                DeviceKind::Gpu => 2 * n * d + projected + 5 * dimensions.heads * n * n,
+            };
+        let (feed_forward, subsampling) = match plan.kind {
+            DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
+            // The first of the convolutions before the layers is computed at once there.
+            DeviceKind::Gpu => {
+                (3 * n * d + 2 * n * f, 2 * (4 * n) * dimensions.channels * (dimensions.mel_bins / 2))
+            }
+        };
+        let layers = attention.max(feed_forward);
+        Self {
+            frames: n,
+            beyond_the_matrices,
+            workspace: match plan.kind {
+                DeviceKind::Host => widened,
+                DeviceKind::Gpu => GPU_WORKSPACE + s * subsampling.saturating_sub(layers),
+            },
+            encoder: match plan.kind {
+                DeviceKind::Host => SOUND + s * layers.max(subsampling),
+                // The sound stays on the host.
+                DeviceKind::Gpu => s * layers,
+            },
+            output: s * n * d,
+            largest_buffer: match plan.kind {
+                DeviceKind::Host => s * n * f.max(dimensions.subsampled()),
+                DeviceKind::Gpu => s * n * f.max(dimensions.subsampled()).max(2 * dimensions.heads * n),
+            },
+        }
+    }
+
+    /// That of a model with these weights, but for what decodes.
+    fn footprint(&self, weights: u64, plan: &Plan) -> Footprint {
+        Footprint {
+            kind: plan.kind,
+            fixed: match plan.kind {
+                DeviceKind::Host => HOST_BARE,
+                DeviceKind::Gpu => GPU_FIXED,
+            },
+            weights: weights + self.beyond_the_matrices,
+            workspace: self.workspace,
+            encoder: self.encoder,
+            encoded_together: plan.kind == DeviceKind::Gpu,
+            aligned_together: plan.kind == DeviceKind::Gpu,
+            // Nearly all of its time is the encoder's, which fills a CPU with one window.
+            faster_together: plan.kind == DeviceKind::Gpu,
+            output: self.output,
+            caches: 0,
+            decoder: self.output,
+            alignment: 0,
+            largest_buffer: self.largest_buffer,
+        }
+    }
+}
+
 /// What a model takes, in bytes, part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
@@ -192,8 +294,10 @@ pub struct Footprint {
     pub workspace: u64,
     /// Per window: activations of the encoder at its widest point.
     pub encoder: u64,
-    /// Whether the windows of a batch are encoded, and their words aligned, at once.
+    /// Whether the windows of a batch are encoded at once.
     pub encoded_together: bool,
+    /// Whether the words of a batch's windows are aligned at once.
+    pub aligned_together: bool,
     /// Whether windows take less time together than one after the other.
     pub faster_together: bool,
     /// Per window: what the encoder leaves behind for the decoder.
@@ -237,87 +341,44 @@ impl Footprint {
         match network {
             Network::Whisper(dimensions) => Self::whisper(dimensions, plan),
             Network::Parakeet(dimensions) => Self::parakeet(dimensions, plan),
+            Network::Canary(dimensions) => Self::canary(dimensions, plan),
         }
     }
 
-    /// The prediction for a Parakeet model on windows of at most 30.5 s: N = 382 frames of width
-    /// d, hidden layers of width f. Windows are encoded one after the other on the host, together on a GPU. At the widest
-    /// point of a layer there are its input and norm, queries, keys, values and what was
-    /// attended to, on the host keys and values again and the scores of a block of queries per thread, on a GPU the distances
-    /// (2N) in another order, the scores of all and twice those of the distances. Formats that are converted as they are used
-    /// need the projected distances (2N) too, on the host twice; others hold them for windows of
-    /// [`MOST_FRAMES`](ParakeetDimensions::MOST_FRAMES) in place of the matrix. Or, in a
-    /// hidden layer, the input, its norm, the layer before and after its activation on a GPU, and the result. Before the
-    /// layers: the spectrogram and what the convolutions make of it, one window after the other. The prediction network has a state of fixed size, so that
+    /// The prediction for a Parakeet model on windows of at most 30.5 s, beside [what its encoder takes](Encoding). The prediction
+    /// network has a state of fixed size, so that
     /// beside the frames of all windows, which are projected to its width p, there are only logits.
     /// It always computes on the host.
     pub fn parakeet(dimensions: &ParakeetDimensions, plan: &Plan) -> Self {
-        /// Seconds of a window, half a second of silence behind it included, rounded up.
-        const SECONDS: u64 = 31;
-        /// Samples, the same padded, and their spectrogram.
-        const SOUND: u64 = 4 * SECONDS * (2 * 16_000 + 2 * 100 * 128);
-        let ParakeetDimensions { width: d, ffn: f, vocabulary, predictor_width: p, .. } = *dimensions;
-        let n = ParakeetDimensions::frames(SECONDS);
-        let s = plan.element();
-        let parameters = dimensions.parameters();
-        let largest = 4 * d * f.max(dimensions.subsampled());
-        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
-        let projected_once = match (plan.kind, plan.held) {
-            (_, Precision::F32) | (DeviceKind::Gpu, Precision::F16 | Precision::Bf16) => true,
-            (DeviceKind::Host, Precision::Bf16) => multiplies_in_bf16(),
-            _ => plan.in_eight_bits,
-        };
-        let distances = 2 * ParakeetDimensions::MOST_FRAMES as u64 - 1;
-        // All that is held beside the matrices: what a layer's is projected to where that is more, or what is projected.
-        let beyond_the_matrices = match projected_once {
-            true => dimensions.layers * distances.saturating_sub(d) * plan.held.for_width(d).bytes(d),
-            false => s * distances * d,
-        };
-        let projected = if projected_once { 0 } else { 2 * n * d };
-        let attention = 6 * n * d
-            + match plan.kind {
-                // Keys and values in the order that products read them in.
-                DeviceKind::Host => 2 * n * d + 2 * projected,
-                DeviceKind::Gpu => 2 * n * d + projected + 5 * dimensions.heads * n * n,
-            };
-        let (feed_forward, subsampling) = match plan.kind {
-            DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
-            // The first of the convolutions before the layers is computed at once there.
-            DeviceKind::Gpu => {
-                (3 * n * d + 2 * n * f, 2 * (4 * n) * dimensions.channels * (dimensions.mel_bins / 2))
-            }
-        };
-        let layers = attention.max(feed_forward);
-        let output = s * n * d;
+        let ParakeetDimensions { encoder, vocabulary, predictor_width: p, .. } = *dimensions;
+        let encoding = Encoding::of(&encoder, plan);
+        let (n, s) = (encoding.frames, plan.element());
         // A CTC head takes the logits of a whole window, twice, and one window after the other.
         let alignment = if p == 0 { 2 * 4 * n * vocabulary } else { 0 };
+        let decoder = encoding.output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations);
+        let weights = dimensions.matrix_bytes(plan.held) + s * dimensions.parameters().others;
+        Self { alignment, decoder, ..encoding.footprint(weights, plan) }
+    }
+
+    /// The prediction for a Canary model on windows of at most 30.5 s, beside [what its encoder takes](Encoding). Its decoder takes one
+    /// window after the other: keys and values of the sound and of the tokens, two projections of the sound while they are
+    /// made, and what the heads attend to that words are aligned by, those of half of the layers, three times, for as many tokens
+    /// as a window may have.
+    pub fn canary(dimensions: &CanaryDimensions, plan: &Plan) -> Self {
+        let CanaryDimensions { encoder, decoder_layers: layers, decoder_heads: heads, .. } = *dimensions;
+        let encoding = Encoding::of(&encoder, plan);
+        let (n, s, d) = (encoding.frames, plan.element(), encoder.width);
+        let caches =
+            plan.cross_bytes(layers * 2 * n * d) + layers * plan.cached_element() * 2 * plan.tokens * d;
+        let scores = layers.div_ceil(2) * heads * plan.tokens * n;
+        let positions = dimensions.text_context * d;
+        let weights = dimensions.matrix_bytes(plan.held) + s * (dimensions.parameters().others + positions);
         Self {
-            kind: plan.kind,
-            fixed: match plan.kind {
-                DeviceKind::Host => HOST_BARE,
-                DeviceKind::Gpu => GPU_FIXED,
-            },
-            weights: dimensions.matrix_bytes(plan.held) + beyond_the_matrices + s * parameters.others,
-            workspace: match plan.kind {
-                DeviceKind::Host => widened,
-                DeviceKind::Gpu => GPU_WORKSPACE + s * subsampling.saturating_sub(layers),
-            },
-            encoder: match plan.kind {
-                DeviceKind::Host => SOUND + s * layers.max(subsampling),
-                // The sound stays on the host.
-                DeviceKind::Gpu => s * layers,
-            },
-            encoded_together: plan.kind == DeviceKind::Gpu,
-            // Nearly all of its time is the encoder's, which fills a CPU with one window.
-            faster_together: plan.kind == DeviceKind::Gpu,
-            output,
-            caches: 0,
-            decoder: output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations),
-            alignment,
-            largest_buffer: match plan.kind {
-                DeviceKind::Host => s * n * f.max(dimensions.subsampled()),
-                DeviceKind::Gpu => s * n * f.max(dimensions.subsampled()).max(2 * dimensions.heads * n),
-            },
+            alignment: caches
+                + (2 * encoding.output).max(4 * 3 * scores)
+                + LOGIT_COPIES * 4 * dimensions.vocabulary,
+            aligned_together: false,
+            ..encoding.footprint(weights, plan)
         }
     }
 
@@ -372,6 +433,7 @@ impl Footprint {
             },
             encoder,
             encoded_together: plan.kind == DeviceKind::Gpu,
+            aligned_together: plan.kind == DeviceKind::Gpu,
             faster_together: true,
             output,
             caches: cross + own,
@@ -401,6 +463,7 @@ impl Footprint {
             workspace: if kind == DeviceKind::Gpu { GPU_WORKSPACE } else { 0 },
             encoder: FILTERS,
             encoded_together: false,
+            aligned_together: false,
             faster_together: true,
             output: FEATURES,
             caches: 0,
@@ -493,6 +556,7 @@ impl Footprint {
             },
             encoder: element * attention.max(feed_forward),
             encoded_together: true,
+            aligned_together: true,
             faster_together: true,
             output: 0,
             caches: 0,
@@ -521,7 +585,7 @@ impl Footprint {
             self.encoder + windows.saturating_sub(1) * self.output
         };
         let decoding = windows * (self.caches + self.decoder);
-        let aligned = if self.encoded_together { windows } else { 1 };
+        let aligned = if self.aligned_together { windows } else { 1 };
         let aligning = if self.alignment > 0 { aligned * self.alignment + windows * self.output } else { 0 };
         self.workspace + encoding.max(decoding).max(aligning)
     }
@@ -555,7 +619,11 @@ impl Footprint {
     pub fn per_window(&self) -> u64 {
         let together = self.encoded_together;
         let encoding = if together { self.encoder } else { self.output };
-        let aligning = if together && self.alignment > 0 { self.alignment + self.output } else { 0 };
+        let aligning = match (self.alignment, self.aligned_together) {
+            (0, _) => 0,
+            (alignment, true) => alignment + self.output,
+            (_, false) => self.output,
+        };
         encoding.max(self.caches + self.decoder).max(aligning)
     }
 

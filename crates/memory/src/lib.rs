@@ -49,7 +49,7 @@ pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
 pub use footprint::{EmbeddingSizes, Footprint, Parts, Plan, StreamedSpeakers};
 pub use host::Host;
 pub use message::Message;
-pub use network::{Network, ParakeetDimensions};
+pub use network::{CanaryDimensions, FastConformerDimensions, Network, ParakeetDimensions};
 pub use notice::{Code, Data, HELP_PAGE, Notice, Severity};
 pub use probe::{
     Budgeted, Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable,

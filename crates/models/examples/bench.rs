@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use candle_core::{DType, Device, Tensor};
-use models::whisper::{Decoder, Whisper, WhisperConfig};
+use models::decoder::Decoder;
+use models::whisper::{Whisper, WhisperConfig};
 
 /// The default of beam search.
 const BEAMS: usize = 5;

@@ -41,7 +41,7 @@ fn measure() -> Result<()> {
     memory::platform::set_loading(true);
     let model = Parakeet::load(folder, &device, precision, &|| true)?;
     memory::platform::set_loading(false);
-    let bands = model.config.dimensions.mel_bins as usize;
+    let bands = model.config.dimensions.encoder.mel_bins as usize;
     let spectrogram = Tensor::randn(0f32, 1.0, FRAMES * bands, &Device::Cpu)?.to_vec1::<f32>()?;
     let (encoding, encoded) = best(|| {
         let encoded = model.encoder.forward(&spectrogram, &|| true)?;
@@ -71,7 +71,7 @@ fn measure() -> Result<()> {
     let of = model.config.dimensions;
     // Multiplications and additions of the matrices, each frame with each weight, but for those that project distances: in
     // most precisions that is done as the model is loaded.
-    let weights = of.parameters().matrices - of.layers * of.width * of.width;
+    let weights = of.parameters().matrices - of.encoder.layers * of.encoder.width * of.encoder.width;
     let operations = 2.0 * weights as f64 * encoded.dim(0)? as f64;
     println!(
         "| {} | {} | {:.0} | {:.0} | {:.2} | {:.2} | {:.1} | {} |",

@@ -6,7 +6,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
 use crate::Error;
-use crate::whisper::Tick;
+use crate::layers::Tick;
 
 /// A card's compute capability, as NVIDIA calls what its processors can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

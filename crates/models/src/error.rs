@@ -14,7 +14,7 @@ pub enum Error {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// The caller's [`Tick`](crate::whisper::Tick) returned `false`.
+    /// The caller's [`Tick`](crate::Tick) returned `false`.
     #[error("interrupted")]
     Interrupted,
     /// A graphics card computes something else than it should.

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use formats::{ParakeetConfig, without_ones};
+use formats::{CanaryConfig, ParakeetConfig, without_ones};
 use memory::Precision;
 
 use crate::{Error, Weights, gguf};
@@ -71,7 +71,11 @@ fn is_matrix(name: &str, shape: &[usize]) -> bool {
 /// The name of the model's family in the file.
 fn architecture(path: &Path) -> Result<&'static str, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    Ok(if ParakeetConfig::find(folder)?.is_some() { "parakeet" } else { "whisper" })
+    Ok(match (ParakeetConfig::find(folder)?, CanaryConfig::find(folder)?) {
+        (Some(_), _) => "parakeet",
+        (None, Some(_)) => "canary",
+        (None, None) => "whisper",
+    })
 }
 
 fn write(

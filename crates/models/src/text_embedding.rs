@@ -18,7 +18,7 @@ use memory::Precision;
 use tokenizers::{Tokenizer, TruncationParams};
 
 use self::host::HostNetwork;
-use crate::whisper::Tick;
+use crate::layers::Tick;
 use crate::{Error, Weights};
 
 /// A network that turns texts into vectors, with its tokenizer.

@@ -12,7 +12,7 @@ use wire::{
 
 use crate::device_context::DeviceContext;
 use crate::draft::Draft;
-use crate::language::{known_language, language_of};
+use crate::language::{check_untold, known_language, language_of};
 use crate::loaded::Loaded;
 use crate::progress::Reporter;
 use crate::sound::{self, PREPARING_BYTES, Sound, spans, voiced_spans};
@@ -181,7 +181,10 @@ impl<'a> Work<'a> {
         drop(loading);
         let language = match &job.language {
             Some(language) => Some(during(Stage::SpeechModel, known_language(loaded, language))?),
-            None => None,
+            None => {
+                during(Stage::SpeechModel, check_untold(loaded))?;
+                None
+            }
         };
         self.draft.transcript.model = loaded.model.clone();
         self.tell();

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_core::Device;
 use memory::{Mark, Tracker};
-use models::whisper::Tick;
+use models::Tick;
 use wire::notice::CardProblem;
 use wire::{DeviceChoice, ErrorCode, Failure};
 

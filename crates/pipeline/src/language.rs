@@ -253,11 +253,28 @@ pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageErr
         Some(code) => Ok(code),
         None => {
             let message = format!("The model {} does not know the language {language:?}.", model.model.name);
-            Err(Failure::new(ErrorCode::LanguageUnknown, message)
-                .remedy("Give a code such as en, de or es, or leave it out to detect it.")
-                .into())
+            let remedy = match check_untold(model) {
+                Ok(()) => "Give a code such as en, de or es, or leave it out to detect it.",
+                Err(_) => "Choose a language that it knows, or a Whisper model.",
+            };
+            Err(Failure::new(ErrorCode::LanguageUnknown, message).remedy(remedy).into())
         }
     }
+}
+
+/// Refuses a model that must be told the language where none was.
+pub fn check_untold(model: &Loaded) -> Result<(), StageError> {
+    let speech = &model.speech;
+    match (speech.hears_languages(), speech.usual_language()) {
+        (None, None) => Err(must_be_told(model).into()),
+        _ => Ok(()),
+    }
+}
+
+fn must_be_told(model: &Loaded) -> Failure {
+    let message = format!("The model {} must be told which language is spoken.", model.model.name);
+    let remedy = "Choose the language of the recording, or a Whisper model, which finds it.";
+    Failure::new(ErrorCode::BadSettings, message).remedy(remedy)
 }
 
 /// Probabilities of all languages in the next window of each candidate.
@@ -285,7 +302,8 @@ pub fn language_of(
     control: &Control,
 ) -> Result<(String, Option<f32>), StageError> {
     let speech = &model.speech;
-    let Some(ear) = speech.hears_languages() else { return Ok((speech.usual_language().to_owned(), None)) };
+    let usual = || speech.usual_language().map(str::to_owned).ok_or_else(|| must_be_told(model));
+    let Some(ear) = speech.hears_languages() else { return Ok((usual()?, None)) };
     let frames = ear.window_frames();
     let mel = LogMel::new(ear.mel_bins());
     let mut votes = Votes::new(recording, frames);
@@ -293,11 +311,10 @@ pub fn language_of(
         let window = recording.log_mel(&mel, start, frames)?;
         votes.add(ear.languages(vec![window], control)?.into_iter().next().unwrap_or_default());
     }
-    let likeliest = votes.result().into_iter().next();
-    Ok(likeliest.map_or_else(
-        || (speech.usual_language().to_owned(), Some(0.0)),
-        |(code, probability)| (code, Some(probability)),
-    ))
+    Ok(match votes.result().into_iter().next() {
+        Some((code, probability)) => (code, Some(probability)),
+        None => (usual()?, Some(0.0)),
+    })
 }
 
 /// What the windows of a recording say of its language.

@@ -4,7 +4,9 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod adaptation;
+mod alignment;
 mod attempt;
+mod canary;
 mod completeness;
 mod control;
 #[cfg(feature = "cuda")]
@@ -21,6 +23,7 @@ mod live_text;
 mod loaded;
 mod loops;
 mod packing;
+mod pieces;
 mod platform;
 mod preview;
 mod progress;

@@ -8,8 +8,10 @@ use audio::{Mel, Recording};
 use candle_core::Device;
 use formats::AdapterFile;
 use memory::{Network, Precision};
+use models::Tick;
+use models::canary::Canary;
 use models::parakeet::Parakeet;
-use models::whisper::{Tick, Whisper};
+use models::whisper::Whisper;
 use transcript::{Span, Task};
 use wire::{DecodingOptions, Point, Strategy};
 
@@ -33,8 +35,8 @@ pub trait SpeechModel: fmt::Debug + Send + Sync {
     /// How it tells which language is spoken; `None`: it doesn't.
     fn hears_languages(&self) -> Option<&dyn HearsLanguages>;
 
-    /// The language of recordings that it can't tell by listening.
-    fn usual_language(&self) -> &str;
+    /// The language of recordings that it can't tell by listening; `None`: it must be told it.
+    fn usual_language(&self) -> Option<&str>;
 
     /// Transcribes a recording from the point `from` on, `Point::default()` being its beginning.
     /// From any point that was handed out, the text goes on as it would have without the
@@ -121,5 +123,6 @@ pub fn load_adapted(
     Ok(match network {
         Network::Whisper(_) => Box::new(Whisper::load_adapted(path, adapter, device, precision, on_layer)?),
         Network::Parakeet(_) => Box::new(Parakeet::load(path, device, precision, on_layer)?),
+        Network::Canary(_) => Box::new(Canary::load(path, device, precision, on_layer)?),
     })
 }

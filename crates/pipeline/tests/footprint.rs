@@ -176,24 +176,38 @@ fn decoding_takes_what_was_predicted() {
             }
         }
     }
-    transducers(&recording, &speech, &host, &mut wrong);
+    read_piece_by_piece(&recording, &speech, &host, &mut wrong);
     tell_speakers_apart(&path, &mut wrong);
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Parakeet with a transducer and with a CTC head, of a third of the released size, or of all of it.
-fn transducers(recording: &Recording, speech: &[Range<usize>], host: &Host, wrong: &mut Vec<String>) {
+/// Parakeet with a transducer and with a CTC head, and Canary, of a third of the released size, or of all of it.
+fn read_piece_by_piece(recording: &Recording, speech: &[Range<usize>], host: &Host, wrong: &mut Vec<String>) {
     let released = random_models::ParakeetSize::named("parakeet-tdt-0.6b-v3").unwrap();
     let small =
         random_models::ParakeetSize { layers: if is_soak() { released.layers } else { 5 }, ..*released };
     let ctc = random_models::ParakeetSize { vocabulary: 1025, predictor: 0, ..small };
+    let released = random_models::CanarySize::named("canary-1b-v2").unwrap();
+    let canary = match is_soak() {
+        true => *released,
+        false => random_models::CanarySize { layers: 4, decoder_layers: 3, ..*released },
+    };
     let held = || host.read().unwrap().ours.unwrap().reserved;
-    for (name, size, precision) in
-        [("tdt", small, Precision::F32), ("tdt", small, Precision::Q8_0), ("ctc", ctc, Precision::F32)]
-    {
+    for (name, precision) in [
+        ("tdt", Precision::F32),
+        ("tdt", Precision::Q8_0),
+        ("ctc", Precision::F32),
+        ("canary", Precision::F32),
+        ("canary", Precision::Q8_0),
+    ] {
         let folder = tempfile::tempdir().unwrap();
-        random_models::write_parakeet_model(folder.path(), &size, &random_models::Options::default())
-            .unwrap();
+        let options = random_models::Options::default();
+        match name {
+            "canary" => random_models::write_canary_model(folder.path(), &canary, &options),
+            "tdt" => random_models::write_parakeet_model(folder.path(), &small, &options),
+            _ => random_models::write_parakeet_model(folder.path(), &ctc, &options),
+        }
+        .unwrap();
         let network = formats::ModelInfo::network(folder.path()).unwrap();
         let footprint = Footprint::of(&network, &network.plan(DeviceKind::Host, precision));
         let (settings, control) = (DecodingOptions::default(), Control::default());
@@ -204,7 +218,7 @@ fn transducers(recording: &Recording, speech: &[Range<usize>], host: &Host, wron
             strategy: Strategy::Auto,
             settings: &settings,
             task: Task::Transcribe,
-            language: "und",
+            language: "en",
             skip: &[],
             control: &control,
         };

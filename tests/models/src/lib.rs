@@ -1,10 +1,11 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
-//! Writes Whisper and Parakeet models with random weights in the Hugging Face layout. They
+//! Writes Whisper, Parakeet and Canary models with random weights in the Hugging Face layout. They
 //! have the dimensions and vocabularies of the public models, so they serve to
 //! test loading, speed and memory; what they transcribe is meaningless.
 //!
 //! The same size, precision and seed give the same bytes on every machine.
 
+mod canary;
 pub mod corpus;
 pub mod diarization;
 mod nemotron;
@@ -14,6 +15,7 @@ mod speakers;
 mod vocabulary;
 mod weights;
 
+pub use canary::{CANARY_SIZES, CanarySize, write_canary_model};
 pub use nemotron::{NEMOTRON_LAYERS, write_nemotron_model};
 pub use parakeet::{PARAKEET_SIZES, ParakeetSize, write_parakeet_model};
 pub use size::{SIZES, Size, VocabularyKind};

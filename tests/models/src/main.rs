@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use random_models::{Options, PARAKEET_SIZES, ParakeetSize, SIZES, Size, WeightType};
+use random_models::{
+    CANARY_SIZES, CanarySize, Options, PARAKEET_SIZES, ParakeetSize, SIZES, Size, WeightType,
+};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -47,17 +49,22 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<String, String> {
         return Err("usage: random-models SIZE FOLDER [--precision f32|f16|bf16] [--shards N] [--seed N] [--activation NAME]".into());
     };
     let known = || {
-        let names = SIZES.iter().map(|size| size.name).chain(PARAKEET_SIZES.iter().map(|size| size.name));
-        names.collect::<Vec<_>>().join(", ")
+        let of_others =
+            PARAKEET_SIZES.iter().map(|size| size.name).chain(CANARY_SIZES.iter().map(|size| size.name));
+        SIZES.iter().map(|size| size.name).chain(of_others).collect::<Vec<_>>().join(", ")
     };
     let folder = PathBuf::from(folder);
     if random_models::is_complete(&folder) {
         return Ok(format!("{} is already there", folder.display()));
     }
-    let written = match (Size::named(size), ParakeetSize::named(size)) {
-        (Some(size), _) => random_models::write(&folder, size, &options),
-        (None, Some(size)) => random_models::write_parakeet_model(&folder, size, &options),
-        (None, None) => return Err(format!("no size {size}; there are {}", known())),
+    let written = if let Some(size) = Size::named(size) {
+        random_models::write(&folder, size, &options)
+    } else if let Some(size) = ParakeetSize::named(size) {
+        random_models::write_parakeet_model(&folder, size, &options)
+    } else if let Some(size) = CanarySize::named(size) {
+        random_models::write_canary_model(&folder, size, &options)
+    } else {
+        return Err(format!("no size {size}; there are {}", known()));
     };
     written.map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(format!("{}: {size} with random weights", folder.display()))

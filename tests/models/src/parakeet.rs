@@ -74,21 +74,7 @@ impl ParakeetSize {
     }
 
     fn config(&self) -> serde_json::Value {
-        let encoder = json!({
-            "model_type": "parakeet_encoder",
-            "hidden_size": self.width,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "intermediate_size": 4 * self.width,
-            "hidden_act": "silu",
-            "attention_bias": false,
-            "convolution_bias": false,
-            "conv_kernel_size": KERNEL,
-            "subsampling_factor": 8,
-            "subsampling_conv_channels": self.channels,
-            "num_mel_bins": BANDS,
-            "scale_input": false,
-        });
+        let encoder = self.encoder().config();
         let blank = self.vocabulary - 1;
         if self.is_ctc() {
             return json!({
@@ -112,35 +98,116 @@ impl ParakeetSize {
         })
     }
 
-    /// Every third piece goes on with a word, every ninth ends a sentence.
     fn tokenizer(&self) -> serde_json::Value {
-        let piece = |id: usize| match id {
+        tokenizer((0..self.vocabulary - 1).map(|id| match id {
             0 => "<unk>".to_owned(),
             2 => "<pad>".to_owned(),
-            _ if id % 9 == 8 => format!("{}.", letters(id)),
-            _ if id % 3 == 1 => letters(id),
-            _ => format!("▁{}", letters(id)),
-        };
-        let vocab: serde_json::Map<_, _> =
-            (0..self.vocabulary - 1).map(|id| (piece(id), json!(id))).collect();
-        json!({ "version": "1.0", "added_tokens": [], "model": { "type": "BPE", "vocab": vocab, "merges": [] } })
+            _ => piece(id),
+        }))
     }
 
     /// The deviations let tokens, blanks and durations come about as often as those of a model that was trained.
     fn tensors(&self) -> Vec<Tensor> {
+        let width = self.width;
+        let mut tensors = self.encoder().tensors("");
+        let mut add = |name: String, shape: &[usize], values| {
+            tensors.push(Tensor { name, shape: shape.to_vec(), values });
+        };
+        // The blank is about as likely as the likeliest of all other tokens.
+        let likeliest = (2.0 * (self.vocabulary as f32).ln()).sqrt();
+        let blank = Values::Spike { at: self.vocabulary - 1, height: likeliest };
+        if self.is_ctc() {
+            add("ctc_head.weight".into(), &[self.vocabulary, width, 1], weight(width));
+            add("ctc_head.bias".into(), &[self.vocabulary], blank);
+        } else {
+            let p = self.predictor;
+            add("encoder_projector.weight".into(), &[p, width], normal(2.0 / (width as f32).sqrt()));
+            add("encoder_projector.bias".into(), &[p], BIAS);
+            add("decoder.embedding.weight".into(), &[self.vocabulary, p], normal(1.0));
+            add("decoder.decoder_projector.weight".into(), &[p, p], weight(p));
+            add("decoder.decoder_projector.bias".into(), &[p], BIAS);
+            for layer in 0..2 {
+                for part in ["ih", "hh"] {
+                    add(format!("decoder.lstm.weight_{part}_l{layer}"), &[4 * p, p], weight(p));
+                    add(format!("decoder.lstm.bias_{part}_l{layer}"), &[4 * p], BIAS);
+                }
+            }
+            add("joint.head.weight".into(), &[self.vocabulary + DURATIONS, p], weight(2 * p));
+            add("joint.head.bias".into(), &[self.vocabulary + DURATIONS], blank);
+        }
+        tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        tensors
+    }
+
+    fn encoder(&self) -> EncoderSize {
+        EncoderSize { width: self.width, layers: self.layers, heads: self.heads, channels: self.channels }
+    }
+}
+
+/// The dimensions of a FastConformer encoder.
+pub(crate) struct EncoderSize {
+    pub width: usize,
+    pub layers: usize,
+    pub heads: usize,
+    pub channels: usize,
+}
+
+const BIAS: Values = Values::Normal { mean: 0.0, deviation: 0.02 };
+const SCALE: Values = Values::Normal { mean: 1.0, deviation: 0.05 };
+
+pub(crate) fn normal(deviation: f32) -> Values {
+    Values::Normal { mean: 0.0, deviation }
+}
+
+/// Of a layer with so many inputs, whose outputs are as large.
+pub(crate) fn weight(inputs: usize) -> Values {
+    normal((inputs as f32).sqrt().recip())
+}
+
+/// A norm's weight and bias.
+pub(crate) fn norm(name: &str, width: usize) -> [Tensor; 2] {
+    let tensor = |part: &str, values| Tensor { name: format!("{name}.{part}"), shape: vec![width], values };
+    [tensor("weight", SCALE), tensor("bias", BIAS)]
+}
+
+/// A linear layer with a bias, (output, input).
+pub(crate) fn linear(name: &str, output: usize, input: usize) -> [Tensor; 2] {
+    [
+        Tensor { name: format!("{name}.weight"), shape: vec![output, input], values: weight(input) },
+        Tensor { name: format!("{name}.bias"), shape: vec![output], values: BIAS },
+    ]
+}
+
+impl EncoderSize {
+    pub fn config(&self) -> serde_json::Value {
+        json!({
+            "model_type": "parakeet_encoder",
+            "hidden_size": self.width,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": 4 * self.width,
+            "hidden_act": "silu",
+            "attention_bias": false,
+            "convolution_bias": false,
+            "conv_kernel_size": KERNEL,
+            "subsampling_factor": 8,
+            "subsampling_conv_channels": self.channels,
+            "num_mel_bins": BANDS,
+            "scale_input": false,
+        })
+    }
+
+    /// `prefix` stands before all names.
+    pub fn tensors(&self, prefix: &str) -> Vec<Tensor> {
         let (width, inner, channels) = (self.width, 4 * self.width, self.channels);
         let mut tensors = Vec::new();
         let mut add = |name: String, shape: &[usize], values| {
             tensors.push(Tensor { name, shape: shape.to_vec(), values });
         };
-        let normal = |deviation| Values::Normal { mean: 0.0, deviation };
-        let weight = |fan_in: usize| normal((fan_in as f32).sqrt().recip());
-        let bias = normal(0.02);
-        let scale = Values::Normal { mean: 1.0, deviation: 0.05 };
-        let subsampling = "encoder.subsampling";
+        let subsampling = format!("{prefix}encoder.subsampling");
         for layer in [0, 2, 5] {
             add(format!("{subsampling}.layers.{layer}.weight"), &[channels, 1, 3, 3], weight(9));
-            add(format!("{subsampling}.layers.{layer}.bias"), &[channels], bias);
+            add(format!("{subsampling}.layers.{layer}.bias"), &[channels], BIAS);
         }
         for layer in [3, 6] {
             add(
@@ -148,12 +215,12 @@ impl ParakeetSize {
                 &[channels, channels, 1, 1],
                 weight(channels),
             );
-            add(format!("{subsampling}.layers.{layer}.bias"), &[channels], bias);
+            add(format!("{subsampling}.layers.{layer}.bias"), &[channels], BIAS);
         }
         let flat = channels * BANDS / 8;
         add(format!("{subsampling}.linear.weight"), &[width, flat], weight(flat));
-        add(format!("{subsampling}.linear.bias"), &[width], bias);
-        for layer in (0..self.layers).map(|number| format!("encoder.layers.{number}")) {
+        add(format!("{subsampling}.linear.bias"), &[width], BIAS);
+        for layer in (0..self.layers).map(|number| format!("{prefix}encoder.layers.{number}")) {
             for part in ["feed_forward1", "feed_forward2"] {
                 add(format!("{layer}.{part}.linear1.weight"), &[inner, width], weight(width));
                 add(format!("{layer}.{part}.linear2.weight"), &[width, inner], weight(inner));
@@ -175,36 +242,28 @@ impl ParakeetSize {
                 "norm_out",
                 "conv.norm",
             ] {
-                add(format!("{layer}.{norm}.weight"), &[width], scale);
-                add(format!("{layer}.{norm}.bias"), &[width], bias);
+                add(format!("{layer}.{norm}.weight"), &[width], SCALE);
+                add(format!("{layer}.{norm}.bias"), &[width], BIAS);
             }
             add(format!("{layer}.conv.norm.running_mean"), &[width], normal(0.05));
-            add(format!("{layer}.conv.norm.running_var"), &[width], scale);
+            add(format!("{layer}.conv.norm.running_var"), &[width], SCALE);
         }
-        // The blank is about as likely as the likeliest of all other tokens.
-        let likeliest = (2.0 * (self.vocabulary as f32).ln()).sqrt();
-        let blank = Values::Spike { at: self.vocabulary - 1, height: likeliest };
-        if self.is_ctc() {
-            add("ctc_head.weight".into(), &[self.vocabulary, width, 1], weight(width));
-            add("ctc_head.bias".into(), &[self.vocabulary], blank);
-        } else {
-            let p = self.predictor;
-            add("encoder_projector.weight".into(), &[p, width], normal(2.0 / (width as f32).sqrt()));
-            add("encoder_projector.bias".into(), &[p], bias);
-            add("decoder.embedding.weight".into(), &[self.vocabulary, p], normal(1.0));
-            add("decoder.decoder_projector.weight".into(), &[p, p], weight(p));
-            add("decoder.decoder_projector.bias".into(), &[p], bias);
-            for layer in 0..2 {
-                for part in ["ih", "hh"] {
-                    add(format!("decoder.lstm.weight_{part}_l{layer}"), &[4 * p, p], weight(p));
-                    add(format!("decoder.lstm.bias_{part}_l{layer}"), &[4 * p], bias);
-                }
-            }
-            add("joint.head.weight".into(), &[self.vocabulary + DURATIONS, p], weight(2 * p));
-            add("joint.head.bias".into(), &[self.vocabulary + DURATIONS], blank);
-        }
-        tensors.sort_by(|a, b| a.name.cmp(&b.name));
         tensors
+    }
+}
+
+/// A tokenizer that has these pieces in the order of their numbers.
+pub(crate) fn tokenizer(pieces: impl Iterator<Item = String>) -> serde_json::Value {
+    let vocab: serde_json::Map<_, _> = pieces.enumerate().map(|(id, piece)| (piece, json!(id))).collect();
+    json!({ "version": "1.0", "added_tokens": [], "model": { "type": "BPE", "vocab": vocab, "merges": [] } })
+}
+
+/// Every third piece goes on with a word, every ninth ends a sentence.
+pub(crate) fn piece(id: usize) -> String {
+    match id {
+        _ if id % 9 == 8 => format!("{}.", letters(id)),
+        _ if id % 3 == 1 => letters(id),
+        _ => format!("▁{}", letters(id)),
     }
 }
 

@@ -66,6 +66,8 @@ export interface SaveReport {
 /** What a model can be asked for. */
 export interface Takes {
   language: boolean;
+  /** It finds the language where none is chosen. */
+  detection: boolean;
   translation: boolean;
   prompt: boolean;
   search: boolean;
@@ -166,6 +168,7 @@ export class Steno {
     const facts = here ? this.fits?.models.find((fit) => fit.model === model)?.facts : undefined;
     return {
       language: facts?.takes_language ?? true,
+      detection: facts?.finds_language ?? true,
       translation: facts?.takes_translation ?? true,
       prompt: facts?.takes_prompt ?? true,
       search: facts?.takes_search ?? true,
@@ -407,6 +410,17 @@ export class Steno {
   saveChart = (job: number, kind: ChartFile, bytes: () => Promise<Uint8Array>) =>
     this.#try(async () => {
       const file = await this.#backend.saveChart(job, kind, await bytes());
+      if (file !== null) this.toast(t.save.done(file));
+    });
+
+  /** Words to expect, from lists that the user chooses; none where none was chosen. */
+  async readWordLists(): Promise<string[]> {
+    return (await this.ask((backend) => backend.readWordLists())) ?? [];
+  }
+
+  saveWordList = (words: string[]) =>
+    this.#try(async () => {
+      const file = await this.#backend.saveWordList(words);
       if (file !== null) this.toast(t.save.done(file));
     });
 

@@ -44,6 +44,7 @@ pub use elsewhere::Elsewhere;
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};
+pub use library::{read_word_list, word_list};
 pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};

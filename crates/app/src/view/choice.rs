@@ -62,11 +62,13 @@ pub struct ModelFacts {
     pub multilingual: bool,
     /// It translates into English.
     pub translates: bool,
-    /// It can be told the language, and to look for it anew.
+    /// It can be told the language.
     pub takes_language: bool,
+    /// It finds the language, in each region anew where that is asked for. One that does not and can be told it must be.
+    pub finds_language: bool,
     /// It can be asked to translate.
     pub takes_translation: bool,
-    /// It can be given a prompt and words to expect.
+    /// It can be given a prompt.
     pub takes_prompt: bool,
     /// It can search more than one way.
     pub takes_search: bool,
@@ -177,6 +179,7 @@ impl From<Choice> for ModelFacts {
             multilingual: choice.multilingual,
             translates: choice.translates,
             takes_language: choice.abilities.told_language,
+            finds_language: choice.abilities.finds_language,
             takes_translation: choice.abilities.translation,
             takes_prompt: choice.abilities.prompt,
             takes_search: choice.abilities.search,

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod adapt;
+mod canary;
 mod chapters;
 #[cfg(unix)]
 mod cluster_of_three;

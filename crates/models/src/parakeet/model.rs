@@ -5,12 +5,13 @@ use formats::{ModelFiles, ParakeetConfig, ParakeetHead};
 use memory::Precision;
 use tokenizers::Tokenizer;
 
-use super::{Encoder, Tdt};
+use super::Tdt;
 use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
+use crate::fast_conformer::Encoder;
 use crate::fused::log_sum_exp;
-use crate::whisper::layers::{Linear, LoadedBytes, Loader, Tick};
-use crate::whisper::{computed_in, dtype};
-use crate::{Error, Weights};
+use crate::layers::{Linear, LoadedBytes, Loader, Tick, computed_in, dtype};
+use crate::token::{arg_max, spelled};
+use crate::{Error, Token, Weights};
 
 /// A loaded Parakeet model. Immutable.
 #[derive(Debug)]
@@ -43,19 +44,6 @@ pub enum Head {
     Tdt(Box<Tdt>),
 }
 
-/// A token that was heard.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Token {
-    /// Its number.
-    pub id: u32,
-    /// The frame of the encoder at which it was heard.
-    pub frame: usize,
-    /// Frames that it takes, which may be none.
-    pub frames: usize,
-    /// How likely it was, 0 to 1.
-    pub probability: f32,
-}
-
 impl Parakeet {
     /// Loads the model at `path`, tensor by tensor: a folder in the Hugging Face layout with
     /// safetensors or one GGUF file, or such a GGUF file.
@@ -81,9 +69,16 @@ impl Parakeet {
         let weights = Weights::open(path)?.refusing_infinite();
         let loaded = LoadedBytes::default();
         let dtype = dtype(device, precision);
-        let loader =
-            Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
-        let encoder = Encoder::load(loader, &config, on_layer)?;
+        let loader = Loader {
+            weights: &weights,
+            precision,
+            dtype,
+            is_encoder: false,
+            device,
+            loaded: &loaded,
+            prefix: "",
+        };
+        let encoder = Encoder::load(loader, &config.dimensions.encoder, config.scale_input, on_layer)?;
         // One token at a time: what it takes to send it to a card and back is more than the work.
         let loader = Loader { dtype: DType::F32, device: &Device::Cpu, ..loader };
         let head = match &config.head {
@@ -123,25 +118,7 @@ impl Parakeet {
 
     /// Words to expect as the model spells them; `None` where there are none.
     pub fn words_to_expect(&self, words: &[String], strength: f32) -> Option<Boost> {
-        if words.is_empty() {
-            return None;
-        }
-        let texts: Vec<Vec<u8>> = self.pieces.iter().map(|piece| text_of(piece)).collect();
-        let encode = |text: &str| {
-            let encoded =
-                self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.encode_fast(text, false).ok());
-            encoded.map(|encoded| encoded.get_ids().to_vec()).unwrap_or_default()
-        };
-        Boost::new(words, strength, &texts, &encode)
-    }
-}
-
-/// The text of a piece; sentencepiece spells bytes that no piece has as `<0xE2>`.
-pub fn text_of(piece: &str) -> Vec<u8> {
-    let byte = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-    match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-        Some(byte) => vec![byte],
-        None => piece.replace('▁', " ").into_bytes(),
+        spelled(words, strength, &self.pieces, self.tokenizer.as_ref())
     }
 }
 
@@ -155,7 +132,7 @@ pub struct Ctc {
 impl Ctc {
     fn load(loader: Loader, config: &ParakeetConfig) -> Result<Self, Error> {
         let of = &config.dimensions;
-        let head = loader.linear("ctc_head", of.width as usize, of.vocabulary as usize, true)?;
+        let head = loader.linear("ctc_head", of.encoder.width as usize, of.vocabulary as usize, true)?;
         Ok(Self { head, blank: config.blank })
     }
 
@@ -242,10 +219,4 @@ fn likeliest_of_frames(logits: &[Vec<f32>], blank: u32, boost: Option<&Boost>) -
 /// Frames of the encoder on the host in 32 bits.
 pub(super) fn on_host(frames: &Tensor) -> Result<Tensor, Error> {
     Ok(frames.to_dtype(DType::F32)?.to_device(&Device::Cpu)?.contiguous()?)
-}
-
-/// The first of the largest numbers.
-pub(super) fn arg_max(logits: &[f32]) -> usize {
-    let most = logits.iter().fold(f32::NEG_INFINITY, |most, x| if *x > most { *x } else { most });
-    logits.iter().position(|x| *x == most).unwrap_or_default()
 }

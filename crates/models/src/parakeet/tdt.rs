@@ -4,15 +4,15 @@
 use candle_core::{DType, Device, Tensor};
 use formats::{ParakeetConfig, ParakeetHead};
 
-use super::Token;
-use super::model::{arg_max, on_host};
-use crate::Error;
+use super::model::on_host;
 use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fused::log_sum_exp;
+use crate::layers::{Linear, Loader, Tick, tick};
 use crate::matrix::{Matrix, with_values};
 use crate::packed::FEW_ROWS;
 use crate::speakers::lstm;
-use crate::whisper::layers::{Linear, Loader, Tick, tick};
+use crate::token::arg_max;
+use crate::{Error, Token};
 
 /// Prediction network and joint network. They compute on the host.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Tdt {
             embedding: loader.matrix("decoder.embedding.weight", vocabulary, width)?,
             layers: (0..of.predictor_layers).map(layer).collect::<Result<_, _>>()?,
             predicted: loader.linear("decoder.decoder_projector", width, width, true)?,
-            frames: loader.linear("encoder_projector", of.width as usize, width, true)?,
+            frames: loader.linear("encoder_projector", of.encoder.width as usize, width, true)?,
             head: loader.linear("joint.head", width, vocabulary + durations.len(), true)?,
             durations: durations.clone(),
             max_symbols: *max_symbols,

@@ -8,10 +8,10 @@ use formats::{Activation, Pooling, TextArchitecture, TextEmbeddingConfig};
 use memory::Precision;
 
 use crate::fused::attention;
+use crate::layers::{Linear, LoadedBytes, Loader};
 use crate::matrix::{Matrix, with_values};
 use crate::norm::LayerNorm;
 use crate::right_factor::AttentionPrecision;
-use crate::whisper::layers::{Linear, LoadedBytes, Loader};
 use crate::{Error, Weights};
 
 /// A network on the host. Weights are immutable.
@@ -58,6 +58,7 @@ impl HostNetwork {
             is_encoder: false,
             device: &Device::Cpu,
             loaded: &loaded,
+            prefix: "",
         };
         let norm = |name: String| {
             // Older files have other names for the two halves.

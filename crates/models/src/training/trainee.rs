@@ -8,8 +8,8 @@ use super::with_gradient::{
     Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm,
 };
 use super::{Adapters, Gradients};
+use crate::layers::{LoadedBytes, Loader};
 use crate::whisper::audio_positions;
-use crate::whisper::layers::{LoadedBytes, Loader};
 use crate::{Error, Weights};
 
 /// A Whisper network whose adapters learn. Its own weights are frozen, in 32 bits.
@@ -105,7 +105,15 @@ impl Trainee {
         let weights = Weights::open(path)?;
         let loaded = LoadedBytes::default();
         let (precision, dtype) = (Precision::F32, DType::F32);
-        let all = Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
+        let all = Loader {
+            weights: &weights,
+            precision,
+            dtype,
+            is_encoder: false,
+            device,
+            loaded: &loaded,
+            prefix: "",
+        };
         let load = Load { weights: &weights, config: &config, device };
         let size = &config.dimensions;
         let (width, bins) = (size.width as usize, size.mel_bins as usize);

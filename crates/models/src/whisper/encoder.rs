@@ -1,10 +1,11 @@
 use candle_core::{Module, Tensor};
 
-use super::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
+use super::NAMES;
 use crate::Error;
 #[cfg(feature = "cuda")]
 use crate::finish::{self, JoinHeads};
 use crate::fused::{self, is_host_f32};
+use crate::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
 use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
 use formats::{Activation, WhisperConfig};
@@ -50,14 +51,16 @@ impl Encoder {
                     attention: Projections::load(
                         loader,
                         &format!("{name}.self_attn"),
+                        &NAMES.layer,
                         width,
                         config.dimensions.encoder_heads as usize,
                     )?,
                     feed_forward: FeedForward::load(
                         loader,
                         &name,
-                        config,
-                        config.dimensions.encoder_ffn as usize,
+                        &NAMES.layer,
+                        (width, config.dimensions.encoder_ffn as usize),
+                        config.activation,
                     )?,
                 })
             })

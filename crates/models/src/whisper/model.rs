@@ -4,10 +4,27 @@ use candle_core::{DType, Device};
 use memory::{DeviceKind, Precision};
 
 use super::generation::GenerationConfig;
-use super::layers::{LoadedBytes, Loader, Tick};
-use super::{Decoder, Encoder, Vocabulary};
+use super::{Encoder, Vocabulary};
+use crate::decoder::{Decoder, DecoderNames, DecoderSize, OutputNames};
+use crate::layers::{LayerNames, LoadedBytes, Loader, Tick, computed_in, dtype};
 use crate::{Error, ModelFiles, Weights, ggml};
 use formats::{AdapterFile, WhisperConfig};
+
+/// What the parts are called in the layout of Hugging Face.
+pub(crate) const NAMES: DecoderNames = DecoderNames {
+    layer: LayerNames {
+        self_norm: "self_attn_layer_norm",
+        cross_norm: "encoder_attn_layer_norm",
+        feed_forward_norm: "final_layer_norm",
+        out: "out_proj",
+        up: "fc1",
+        down: "fc2",
+        key_bias: false,
+    },
+    norm: "layer_norm",
+    embedding_norm: None,
+    output: OutputNames::Maybe { layer: "proj_out" },
+};
 
 /// A loaded Whisper model. Immutable.
 #[derive(Debug)]
@@ -74,10 +91,29 @@ impl Whisper {
         let config = WhisperConfig::read(path)?;
         let (generation, vocabulary) = described(path, &config)?;
         let weights = Weights::open(path)?.adapted(adapter);
-        let loader =
-            Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
+        let loader = Loader {
+            weights: &weights,
+            precision,
+            dtype,
+            is_encoder: false,
+            device,
+            loaded: &loaded,
+            prefix: "",
+        };
         let encoder = Encoder::load(loader, &config, on_layer)?;
-        let decoder = Decoder::load(loader, &config, on_layer)?;
+        let of = &config.dimensions;
+        let width = of.width as usize;
+        let positions = [of.text_context as usize, width];
+        let positions = loader.get("model.decoder.embed_positions.weight", &positions)?;
+        let size = DecoderSize {
+            width,
+            layers: of.decoder_layers as usize,
+            heads: of.decoder_heads as usize,
+            hidden: of.decoder_ffn as usize,
+            vocabulary: of.vocabulary as usize,
+            activation: config.activation,
+        };
+        let decoder = Decoder::load(loader, &NAMES, &size, positions, on_layer)?;
         let alignment_heads = generation
             .alignment_heads
             .unwrap_or_else(|| default_alignment_heads(&config))
@@ -129,26 +165,6 @@ fn described(path: &Path, config: &WhisperConfig) -> Result<(GenerationConfig, V
             (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
         }
     })
-}
-
-/// The precision that stands in for `precision` on a device.
-pub(crate) fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error> {
-    #[cfg(feature = "cuda")]
-    if precision == Precision::Bf16 && device.is_cuda() && !crate::card::has_bf16(device)? {
-        return Ok(Precision::F16);
-    }
-    let _ = device;
-    Ok(precision)
-}
-
-/// The type of activations.
-pub(crate) fn dtype(device: &Device, precision: Precision) -> DType {
-    match precision {
-        _ if device.is_cpu() => DType::F32,
-        Precision::F32 => DType::F32,
-        Precision::Bf16 => DType::BF16,
-        _ => DType::F16,
-    }
 }
 
 /// The heads that openai/whisper uses for models that name none: all heads of the

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use audio::NemoMel;
 use candle_core::{Device, Tensor};
 use memory::Precision;
-use models::Error;
-use models::parakeet::{Head, Parakeet, Tdt, Token};
+use models::parakeet::{Head, Parakeet, Tdt};
+use models::{Error, Token};
 
 fn data(part: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/parakeet").join(part)
 }
 
-fn tensors(file: &Path) -> HashMap<String, Tensor> {
+pub fn tensors(file: &Path) -> HashMap<String, Tensor> {
     candle_core::safetensors::load(file, &Device::Cpu).unwrap()
 }
 
@@ -60,16 +60,16 @@ fn tdt(model: &Parakeet) -> &Tdt {
     }
 }
 
-fn numbers(tensor: &Tensor) -> Vec<f32> {
+pub fn numbers(tensor: &Tensor) -> Vec<f32> {
     tensor.flatten_all().unwrap().to_vec1().unwrap()
 }
 
-fn integers(tensor: &Tensor) -> Vec<usize> {
+pub fn integers(tensor: &Tensor) -> Vec<usize> {
     tensor.to_vec1::<i64>().unwrap().into_iter().map(|x| x as usize).collect()
 }
 
 /// Also of what is no number, which `f32::max` passes over.
-fn difference(a: &[f32], b: &[f32]) -> f32 {
+pub fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, |most, x| if x <= most { most } else { x })
 }
@@ -77,7 +77,7 @@ fn difference(a: &[f32], b: &[f32]) -> f32 {
 /// Of features: the reference computes its spectrum in 32 bits, which rounds faint bands. In 64 bits it is as far from itself.
 const FEATURES: f32 = 3e-4;
 
-fn assert_near(found: &Tensor, expected: &Tensor, what: &str) {
+pub fn assert_near(found: &Tensor, expected: &Tensor, what: &str) {
     assert_eq!(found.dims(), expected.dims(), "{what}");
     let off = difference(&numbers(found), &numbers(expected));
     println!("{what}: off by {off:.1e}");
@@ -161,7 +161,7 @@ fn as_runs(tokens: &[Token]) -> Vec<(usize, usize, usize)> {
 }
 
 /// As in second.py.
-fn sound(length: usize) -> Vec<f32> {
+pub fn sound(length: usize) -> Vec<f32> {
     let mut state = 12_345u64;
     (0..length)
         .map(|n| {
@@ -257,9 +257,9 @@ fn windows_longer_than_the_longest_are_refused() {
     let folder = folder("first", false);
     for precision in [Precision::F32, Precision::F16] {
         let model = load(folder.path(), precision).unwrap();
-        let bands = model.config.dimensions.mel_bins as usize;
+        let bands = model.config.dimensions.encoder.mel_bins as usize;
         let encode = |frames: usize| model.encoder.forward(&vec![0.5; 8 * frames * bands], &|| true);
-        let most = memory::ParakeetDimensions::MOST_FRAMES;
+        let most = memory::FastConformerDimensions::MOST_FRAMES;
         assert_eq!(encode(most).unwrap().dim(0).unwrap(), most);
         let refusal = encode(most + 1).unwrap_err().to_string();
         assert!(refusal.contains("a window of 513 frames, more than 512"), "{refusal}");

@@ -34,8 +34,8 @@ impl SpeechModel for Whisper {
         Some(self)
     }
 
-    fn usual_language(&self) -> &str {
-        "en"
+    fn usual_language(&self) -> Option<&str> {
+        Some("en")
     }
 
     fn transcribe(

@@ -1,9 +1,13 @@
 use candle_core::{DType, Device, IndexOp, Tensor};
 use memory::Precision;
+use models::canary::Canary;
 use models::choose::{Candidates, Chance, Chooser, Limits, Question};
+use models::decoder::CrossScores;
 use models::parakeet::Parakeet;
-use models::whisper::{CrossScores, Vocabulary, Whisper};
-use random_models::{Options, ParakeetSize, Size, VocabularyKind, write, write_parakeet_model};
+use models::whisper::{Vocabulary, Whisper};
+use random_models::{
+    CanarySize, Options, ParakeetSize, Size, VocabularyKind, write, write_canary_model, write_parakeet_model,
+};
 
 use crate::support::{card, cards, noise, starter};
 
@@ -94,7 +98,7 @@ fn windows_of_a_parakeet_have_the_numbers_of_the_cpu() {
     for precision in [Precision::F32, Precision::F16, Precision::Q8_0] {
         let load = |device: &Device| Parakeet::load(folder.path(), device, precision, &|| true).unwrap();
         let (on_host, on_card) = (load(&Device::Cpu), load(&card(cards()[0])));
-        let bands = on_host.config.dimensions.mel_bins as usize;
+        let bands = on_host.config.dimensions.encoder.mel_bins as usize;
         let frames = [300, 1050, 9, 640];
         let spectrograms: Vec<Vec<f32>> =
             frames.iter().map(|frames| (0..frames * bands).map(|_| random()).collect()).collect();
@@ -111,6 +115,43 @@ fn windows_of_a_parakeet_have_the_numbers_of_the_cpu() {
                     found.dims()
                 );
             }
+        }
+    }
+}
+
+/// Its decoder has what Whisper's has not: a norm of the embedding, and biases of keys and of the tokens.
+#[test]
+fn a_canary_has_the_numbers_of_the_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    write_canary_model(folder.path(), CanarySize::named("canary-tiny").unwrap(), &Options::default())
+        .unwrap();
+    let mut random = noise();
+    for precision in [Precision::F32, Precision::F16, Precision::Q8_0] {
+        let load = |device: &Device| Canary::load(folder.path(), device, precision, &|| true).unwrap();
+        let (on_host, on_card) = (load(&Device::Cpu), load(&card(cards()[0])));
+        let bands = on_host.config.dimensions.encoder.mel_bins as usize;
+        let spectrogram: Vec<f32> = (0..500 * bands).map(|_| random()).collect();
+        let prompt = on_host.tokens.prompt("de", "en").unwrap();
+        let compute = |model: &Canary| {
+            let frames = model.encoder.forward(&spectrogram, &|| true).unwrap().unsqueeze(0).unwrap();
+            let mut state = model.decoder.start(&frames, 1, prompt.len() + 1).unwrap();
+            let mut all = Vec::new();
+            for tokens in [&prompt[..], &[77]] {
+                let hidden = model.decoder.forward(tokens, &mut state, None, &|| true).unwrap();
+                all.push(model.decoder.logits(&hidden.squeeze(0).unwrap()).unwrap());
+            }
+            Tensor::cat(&all, 0).unwrap()
+        };
+        let (apart, largest) = difference(&compute(&on_card), &compute(&on_host));
+        println!("{precision}: {apart} of {largest}");
+        assert!(apart <= tolerance(precision) * largest, "{precision}: off by {apart} of {largest}");
+        if precision == Precision::F32 {
+            let read = |model: &Canary| {
+                let frames = model.encoder.forward(&spectrogram, &|| true).unwrap();
+                let read = model.read(&frames, &prompt, None, &|| true).unwrap();
+                read.tokens.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+            };
+            assert_eq!(read(&on_card), read(&on_host));
         }
     }
 }

@@ -174,7 +174,7 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
                 skip: &[],
                 control: &Control::default(),
             };
-            let mut watch = crate::transducer::Watch::new(batch);
+            let mut watch = crate::pieces::Watch::new(batch);
             model.transcribe(&request, &Point::default(), &mut watch).unwrap();
             watch.segments()
         };

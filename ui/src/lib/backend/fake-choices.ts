@@ -16,6 +16,7 @@ function facts(fit: Fit, peak: number, weights: number, count: number, more: Par
     multilingual: true,
     translates: true,
     takes_language: true,
+    finds_language: true,
     takes_translation: true,
     takes_prompt: true,
     takes_search: true,

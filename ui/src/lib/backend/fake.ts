@@ -394,6 +394,19 @@ export class FakeBackend implements Backend {
     return this.changeSettings({ ...this.settings, model: 1 });
   }
 
+  /** The list that the user chooses. */
+  wordList: string[] | null = ["Ada Lovelace", "naproxen"];
+  savedWords: string[][] = [];
+
+  async readWordLists(): Promise<string[] | null> {
+    return this.wordList;
+  }
+
+  async saveWordList(words: string[]): Promise<string | null> {
+    this.savedWords.push(words);
+    return "/home/me/words.txt";
+  }
+
   async chooseOutputFolder(): Promise<number | null> {
     const folder = `/home/me/Texts ${this.outputFolders.length + 1}`;
     this.outputFolders = [...this.outputFolders, folder];

@@ -19,6 +19,10 @@ export interface Backend {
   changeSettings(settings: Settings): Promise<void>;
   /** Asks for a folder for transcripts: its number; null where the dialog was closed. */
   chooseOutputFolder(): Promise<number | null>;
+  /** The words of the lists that the user chooses; null where the dialog was closed. */
+  readWordLists(): Promise<string[] | null>;
+  /** Saves words as a list where the user says; the file written, or null where the dialog was closed. */
+  saveWordList(words: string[]): Promise<string | null>;
   /** What the files of a recording of this name would be called. */
   previewName(template: string, name: string): Promise<NamePreview>;
   changeLook(look: Look): Promise<void>;

@@ -48,6 +48,12 @@ export class TauriBackend implements Backend {
   chooseOutputFolder(): Promise<number | null> {
     return call("choose_output_folder", { title: t.dialogs.folder });
   }
+  readWordLists(): Promise<string[] | null> {
+    return call("read_word_lists", { title: t.dialogs.wordList });
+  }
+  saveWordList(words: string[]): Promise<string | null> {
+    return call("save_word_list", { words, name: t.dialogs.wordListName, title: t.dialogs.saveWordList });
+  }
   previewName(template: string, name: string): Promise<NamePreview> {
     return call("preview_name", { template, name });
   }

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "read_word_lists" | "save_word_list" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
@@ -1906,15 +1906,19 @@ multilingual: boolean,
  */
 translates: boolean, 
 /**
- * It can be told the language, and to look for it anew.
+ * It can be told the language.
  */
 takes_language: boolean, 
+/**
+ * It finds the language, in each region anew where that is asked for. One that does not and can be told it must be.
+ */
+finds_language: boolean, 
 /**
  * It can be asked to translate.
  */
 takes_translation: boolean, 
 /**
- * It can be given a prompt and words to expect.
+ * It can be given a prompt.
  */
 takes_prompt: boolean, 
 /**

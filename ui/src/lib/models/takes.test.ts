@@ -11,11 +11,12 @@ vi.mock("uplot", () => ({ default: class {} }));
 
 beforeAll(fillIn);
 
-/** The window with a model that can be asked for no more than the text. */
-async function window(): Promise<Steno> {
+const NOTHING = { takes_language: false, finds_language: false, takes_translation: false, takes_prompt: false, takes_search: false };
+
+/** The window with a model that can be asked for no more than that. */
+async function window(limits: Partial<typeof NOTHING> = NOTHING): Promise<Steno> {
   const backend = new FakeBackend(1);
   backend.languageOf = "de";
-  const limits = { takes_language: false, takes_translation: false, takes_prompt: false, takes_search: false };
   const models = backend.fits.models.map((fit) => (fit.model === 1 && fit.facts ? { ...fit, facts: { ...fit.facts, ...limits } } : fit));
   backend.fits = { ...backend.fits, models };
   backend.settings = { ...backend.settings, model: 1, language: "de", translate: true };
@@ -52,4 +53,19 @@ test("what the model can’t be asked for is disabled, with the reason, and come
   await steno.changeSettings({ model: 0 });
   await waitFor(() => expect(language().disabled).toBe(false));
   expect([language().value, translate().checked, translate().disabled]).toEqual(["de", true, false]);
+});
+
+test("a model that finds no language asks for one, and is told it", async () => {
+  const steno = await window({ finds_language: false });
+  const language = (): HTMLSelectElement => screen.getByTestId("language");
+  await waitFor(() => expect(language().closest("label")?.title).toBe(t.settings.cant.detection));
+  expect([language().disabled, language().value]).toEqual([false, "de"]);
+  const first = (): string | null | undefined => language().options[0]?.textContent;
+  expect(first()).toBe(t.settings.chooseLanguage);
+  const several = screen.getByTestId<HTMLInputElement>("all-several");
+  expect([several.disabled, several.closest("label")?.title]).toEqual([true, t.settings.cant.detection]);
+
+  await steno.changeSettings({ model: 0 });
+  await waitFor(() => expect(first()).toBe(t.settings.detect));
+  expect([several.disabled, language().closest("label")?.title]).toEqual([false, ""]);
 });

@@ -69,3 +69,25 @@ test("nothing is offered that is expected already", async () => {
   expect(within(await screen.findByTestId("all-suggested")).queryByText("Aarhus")).toBeNull();
   expect(screen.queryByTestId("all-expect-all"), "one alone has a button of its own").toBeNull();
 });
+
+test("a list of words is added from a file, each once, and saved as one", async () => {
+  const backend = await show(["Grace", "naproxen"]);
+  backend.wordList = ["Ada Lovelace", "Naproxen", "Bell, Gray", "Ada Lovelace"];
+  await fireEvent.click(await screen.findByTestId("all-read-words"));
+  const expected = ["Grace", "naproxen", "Ada Lovelace", "Bell", "Gray"];
+  await waitFor(() => expect(backend.settings.words).toEqual(expected));
+  await fireEvent.click(screen.getByTestId("all-save-words"));
+  await waitFor(() => expect(backend.savedWords).toEqual([expected]));
+  await screen.findByText(t.save.done("/home/me/words.txt"));
+});
+
+test("a file that is no list changes nothing and is named", async () => {
+  const backend = await show([]);
+  expect(screen.queryByTestId("all-save-words"), "there is nothing to save").toBeNull();
+  backend.wordList = null;
+  await fireEvent.click(await screen.findByTestId("all-read-words"));
+  backend.readWordLists = () => Promise.reject({ code: "file_unreadable", message: "It is no text.", remedy: null, file: "/home/me/words.odt" });
+  await fireEvent.click(screen.getByTestId("all-read-words"));
+  await screen.findByText(t.errors.file_unreadable);
+  expect(backend.settings.words).toEqual([]);
+});

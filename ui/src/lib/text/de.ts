@@ -231,6 +231,7 @@ export const de: Text = {
     forgotten: "Einige Einstellungen des Fensters konnten nicht gelesen werden und haben ihre Standardwerte. Eine Kopie der Datei bleibt erhalten.",
     cant: {
       language: "Dieses Modell erkennt die Sprache selbst und kann sie nicht vorgegeben bekommen.",
+      detection: "Diesem Modell muss die Sprache vorgegeben werden.",
       translation: "Dieses Modell kann nicht übersetzen.",
       prompt: "Dieses Modell nimmt keine Vorgabe an.",
       search: "Dieses Modell sucht nur auf eine Weise.",
@@ -242,6 +243,7 @@ export const de: Text = {
     demonstration: "Vorführung",
     language: "Sprache",
     detect: "Automatisch",
+    chooseLanguage: "Sprache wählen",
     translate: "Ins Englische übersetzen",
     bilingual: "Original behalten",
     speakers: "Sprecher erkennen",
@@ -298,6 +300,9 @@ export const de: Text = {
     severalLanguages: "Mehrere Sprachen in einer Aufnahme",
     words: "Zu erwartende Namen und Wörter",
     wordsHint: "Durch Kommas getrennt",
+    readWords: "Aus Datei ergänzen…",
+    readWordsHint: "Eine Textdatei mit einem Wort oder einer Wendung je Zeile",
+    saveWords: "Als Datei speichern…",
     suggested: "Das korrigieren Sie oft:",
     corrected: (times: number, heard: string) => `${times}-mal geschrieben anstelle von: ${heard}`,
     expectAll: "Alle hinzufügen",
@@ -902,6 +907,9 @@ export const de: Text = {
   },
 
   dialogs: {
+    wordList: "Wortliste wählen",
+    saveWordList: "Wortliste speichern",
+    wordListName: "Wörter.txt",
     files: "Aufnahmen wählen",
     voice: "Aufnahmen dieser Person wählen",
     model: "Modellordner wählen",

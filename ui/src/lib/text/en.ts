@@ -234,6 +234,7 @@ export const en = {
     /** Why a setting can’t be used with the chosen model. */
     cant: {
       language: "This model finds the language by itself and can’t be told it.",
+      detection: "This model must be told the language.",
       translation: "This model can’t translate.",
       prompt: "This model takes no prompt.",
       search: "This model has one way to search.",
@@ -245,6 +246,7 @@ export const en = {
     demonstration: "demonstration",
     language: "Language",
     detect: "Detect",
+    chooseLanguage: "Choose a language",
     translate: "Translate to English",
     bilingual: "Keep the original too",
     speakers: "Identify speakers",
@@ -301,6 +303,9 @@ export const en = {
     severalLanguages: "Several languages in one recording",
     words: "Names and words to expect",
     wordsHint: "Separated by commas",
+    readWords: "Add from a file…",
+    readWordsHint: "A text file with a word or phrase per line",
+    saveWords: "Save as a file…",
     suggested: "You often correct these:",
     corrected: (times: number, heard: string) => `Written ${times} times in place of: ${heard}`,
     expectAll: "Add all",
@@ -906,6 +911,9 @@ export const en = {
   },
 
   dialogs: {
+    wordList: "Choose a list of words",
+    saveWordList: "Save the list of words",
+    wordListName: "words.txt",
     files: "Choose recordings",
     voice: "Choose recordings of this person",
     model: "Choose a model folder",

@@ -232,6 +232,7 @@ export const es: Text = {
     forgotten: "Algunos ajustes de la ventana no se pudieron leer y tienen sus valores predeterminados. Se conserva una copia del archivo.",
     cant: {
       language: "Este modelo reconoce el idioma por sí mismo y no se le puede indicar.",
+      detection: "A este modelo hay que indicarle el idioma.",
       translation: "Este modelo no puede traducir.",
       prompt: "Este modelo no admite indicaciones.",
       search: "Este modelo solo busca de una manera.",
@@ -243,6 +244,7 @@ export const es: Text = {
     demonstration: "demostración",
     language: "Idioma",
     detect: "Detectar",
+    chooseLanguage: "Elegir un idioma",
     translate: "Traducir al inglés",
     bilingual: "Conservar también el original",
     speakers: "Identificar hablantes",
@@ -299,6 +301,9 @@ export const es: Text = {
     severalLanguages: "Varios idiomas en una grabación",
     words: "Nombres y palabras esperados",
     wordsHint: "Separados por comas",
+    readWords: "Añadir de un archivo…",
+    readWordsHint: "Un archivo de texto con una palabra o expresión por línea",
+    saveWords: "Guardar como archivo…",
     suggested: "Suele corregir estas:",
     corrected: (times: number, heard: string) => `Escrito ${times} veces en lugar de: ${heard}`,
     expectAll: "Añadir todas",
@@ -905,6 +910,9 @@ export const es: Text = {
   },
 
   dialogs: {
+    wordList: "Elegir una lista de palabras",
+    saveWordList: "Guardar la lista de palabras",
+    wordListName: "palabras.txt",
     files: "Elegir grabaciones",
     voice: "Elegir grabaciones de esta persona",
     model: "Elegir la carpeta de un modelo",

@@ -235,6 +235,7 @@ export const fr: Text = {
     forgotten: "Certains réglages de la fenêtre n’ont pas pu être lus et ont leurs valeurs par défaut. Une copie du fichier est conservée.",
     cant: {
       language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
+      detection: "La langue doit être indiquée à ce modèle.",
       translation: "Ce modèle ne peut pas traduire.",
       prompt: "Ce modèle n’accepte pas de texte préalable.",
       search: "Ce modèle n’a qu’une façon de chercher.",
@@ -246,6 +247,7 @@ export const fr: Text = {
     demonstration: "démonstration",
     language: "Langue",
     detect: "Détecter",
+    chooseLanguage: "Choisir une langue",
     translate: "Traduire en anglais",
     bilingual: "Garder aussi l’original",
     speakers: "Identifier les locuteurs",
@@ -302,6 +304,9 @@ export const fr: Text = {
     severalLanguages: "Plusieurs langues dans un enregistrement",
     words: "Noms et mots attendus",
     wordsHint: "Séparés par des virgules",
+    readWords: "Ajouter depuis un fichier…",
+    readWordsHint: "Un fichier texte avec un mot ou une expression par ligne",
+    saveWords: "Enregistrer dans un fichier…",
     suggested: "Vous corrigez souvent ces mots :",
     corrected: (times: number, heard: string) => `Écrit ${times} fois à la place de : ${heard}`,
     expectAll: "Tout ajouter",
@@ -905,6 +910,9 @@ export const fr: Text = {
   },
 
   dialogs: {
+    wordList: "Choisir une liste de mots",
+    saveWordList: "Enregistrer la liste de mots",
+    wordListName: "mots.txt",
     files: "Choisir des enregistrements",
     voice: "Choisir des enregistrements de cette personne",
     model: "Choisir le dossier d’un modèle",

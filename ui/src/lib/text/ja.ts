@@ -232,6 +232,7 @@ export const ja: Text = {
     forgotten: "ウィンドウの設定の一部を読み取れないため、既定値を使います。ファイルのコピーを残しました。",
     cant: {
       language: "このモデルは言語を自動で認識するため、指定できません。",
+      detection: "このモデルには言語の指定が必要です。",
       translation: "このモデルは翻訳できません。",
       prompt: "このモデルにはプロンプトを指定できません。",
       search: "このモデルの探索方法は一つだけです。",
@@ -243,6 +244,7 @@ export const ja: Text = {
     demonstration: "デモ",
     language: "言語",
     detect: "自動検出",
+    chooseLanguage: "言語を選択",
     translate: "英語に翻訳",
     bilingual: "原文も残す",
     speakers: "話者を識別",
@@ -299,6 +301,9 @@ export const ja: Text = {
     severalLanguages: "1つの録音に複数の言語",
     words: "出てくる名前や用語",
     wordsHint: "読点またはコンマで区切ります",
+    readWords: "ファイルから追加…",
+    readWordsHint: "1行に1つの語句を書いたテキストファイル",
+    saveWords: "ファイルに保存…",
     suggested: "よく訂正する語：",
     corrected: (times: number, heard: string) => `次の代わりに${times}回入力：${heard}`,
     expectAll: "すべて追加",
@@ -899,6 +904,9 @@ export const ja: Text = {
   },
 
   dialogs: {
+    wordList: "語句リストを選択",
+    saveWordList: "語句リストを保存",
+    wordListName: "words.txt",
     files: "録音を選択",
     voice: "この人の録音を選択",
     model: "モデルのフォルダーを選択",

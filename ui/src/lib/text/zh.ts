@@ -232,6 +232,7 @@ export const zh: Text = {
     forgotten: "部分窗口设置无法读取，已使用默认值。文件的副本已保留。",
     cant: {
       language: "此模型自动识别语言，无法指定。",
+      detection: "必须为此模型指定语言。",
       translation: "此模型无法翻译。",
       prompt: "此模型不接受提示。",
       search: "此模型只有一种搜索方式。",
@@ -243,6 +244,7 @@ export const zh: Text = {
     demonstration: "演示",
     language: "语言",
     detect: "自动检测",
+    chooseLanguage: "选择语言",
     translate: "翻译成英语",
     bilingual: "同时保留原文",
     speakers: "识别说话人",
@@ -299,6 +301,9 @@ export const zh: Text = {
     severalLanguages: "一个录音中有多种语言",
     words: "预计出现的名称和词语",
     wordsHint: "用逗号分隔",
+    readWords: "从文件添加…",
+    readWordsHint: "每行一个词或短语的文本文件",
+    saveWords: "保存为文件…",
     suggested: "您经常更正这些词：",
     corrected: (times: number, heard: string) => `已用 ${times} 次替换：${heard}`,
     expectAll: "全部添加",
@@ -899,6 +904,9 @@ export const zh: Text = {
   },
 
   dialogs: {
+    wordList: "选择词语列表",
+    saveWordList: "保存词语列表",
+    wordListName: "words.txt",
     files: "选择录音",
     voice: "选择此人的录音",
     model: "选择模型文件夹",

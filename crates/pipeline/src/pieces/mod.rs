@@ -1,17 +1,28 @@
+//! How text is found piece by piece, with Parakeet and Canary: pieces that end in pauses, tokens with frames and durations,
+//! words and sentences made of them.
+
+mod words;
+
 use std::ops::Range;
 
 use audio::{HOP, NemoMel, SAMPLE_RATE};
-use models::boost::Boost;
-use models::parakeet::{Parakeet, Token};
-use transcript::{Segment, Span, Time};
+use candle_core::Tensor;
+use models::Token;
+use models::fast_conformer::Encoder;
+use rayon::prelude::*;
+use transcript::{Segment, Span, Task, Time};
 use wire::Point;
 
-use super::words::{TimedWord, begun_within, segments, without_repeats, words};
+use words::{TimedWord, begun_within, segments, without_repeats, words};
+
 use crate::judge::judge;
 use crate::packing::{Lengths, cut_in_longest_pauses, heard, voiced};
 use crate::speech_model::Request;
 use crate::steps::{Found, Observer, Step, frame, sample, time};
 use crate::{Control, StageError, timings};
+
+/// Frames of the spectrogram that become one of the encoder.
+const FRAMES_PER_TOKEN_FRAME: usize = 8;
 
 /// The most that is encoded at once, in frames of 10 ms: attention to all of it is quadratic, and
 /// in minutes at a time whole sentences are lost.
@@ -27,14 +38,38 @@ const MARGIN: usize = 30;
 /// a word is written by the piece that it begins in, and heard whole there.
 const CONTEXT: usize = 400;
 
-/// So much voice between two words is listened to once more, in frames. The words of a Parakeet have exact ends, so that
-/// less than what is listed already means that words are missing.
+/// So much voice between two words is listened to once more, in frames. Where words have exact ends, little means that words
+/// are missing; else it may be the end of the word before.
 const UNHEARD: usize = 50;
+const UNHEARD_BEHIND_ROUGH_ENDS: usize = 100;
+/// A word whose end is known as the beginning of the next one is taken to last no longer.
+const LONGEST_WORD: Time = Time::from_millis(1500);
+
+/// A model that reads each piece on its own.
+pub trait PieceReader: Sync {
+    /// The text of each token, `▁` standing for a space; empty for tokens that are no text.
+    fn spelling(&self) -> &[String];
+
+    /// Its encoder.
+    fn encoder(&self) -> &Encoder;
+
+    /// Bands of its spectrogram.
+    fn mel_bins(&self) -> usize;
+
+    /// Whether a token's frames are those in which it is heard; else they go on until the next one begins.
+    fn has_exact_ends(&self) -> bool;
+
+    /// Tokens of windows, each as if it were alone. `windows` are the encoder's output, (frames, width) each.
+    ///
+    /// # Errors
+    /// Where computing fails, or the job was cancelled.
+    fn read(&self, windows: &[Tensor], control: &Control) -> Result<Vec<Vec<Token>>, models::Error>;
+}
 
 /// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
 /// read together. What a piece says depends on nothing that is read before it.
 pub fn run(
-    model: &Parakeet,
+    reader: &dyn PieceReader,
     request: &Request,
     from: &Point,
     observer: &mut dyn Observer,
@@ -42,14 +77,12 @@ pub fn run(
     let Request { recording, speech, span, skip, .. } = *request;
     let within = heard(recording, span);
     let settings = request.settings;
-    let boost = model.words_to_expect(&settings.vocabulary, settings.bounded_strength());
     let ear = Ear {
-        model,
-        boost,
+        reader,
         request,
         voiced: voiced(recording, &within),
         content: within.end,
-        mel: NemoMel::new(model.config.dimensions.mel_bins as usize),
+        mel: NemoMel::new(reader.mel_bins()),
     };
     let longest = Lengths { first: LONGEST_FIRST, others: LONGEST };
     let mut pieces = cut_in_longest_pauses(recording, speech, &ear.voiced, &within, longest)?;
@@ -79,7 +112,7 @@ pub fn run(
         let (batch, later) = rest.split_at(count);
         rest = later;
         observer.step(Step::Began { position: sample(first.start), windows: batch.len() })?;
-        let read = ear.read(batch)?;
+        let read = ear.read(batch, batch.len())?;
         for (piece, words) in batch.iter().zip(read) {
             if batch.len() > 1 {
                 observer.step(Step::Began { position: sample(piece.start), windows: 1 })?;
@@ -109,8 +142,7 @@ struct Sounding {
 
 /// What listens to a recording.
 struct Ear<'a> {
-    model: &'a Parakeet,
-    boost: Option<Boost>,
+    reader: &'a dyn PieceReader,
     request: &'a Request<'a>,
     voiced: Vec<Range<usize>>,
     /// The frame behind what is listened to.
@@ -119,23 +151,56 @@ struct Ear<'a> {
 }
 
 impl Ear<'_> {
-    /// What several pieces say, each as if it were alone.
-    fn read(&self, pieces: &[Range<usize>]) -> Result<Vec<Vec<TimedWord>>, StageError> {
+    /// What several pieces say, each as if it were alone. A card has room to encode so many of the longest ones at once.
+    fn read(&self, pieces: &[Range<usize>], at_once: usize) -> Result<Vec<Vec<TimedWord>>, StageError> {
         let sounding: Vec<Sounding> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let control = self.request.control;
-        // What a processor encodes one after the other need not be in memory together.
-        let together = if self.model.device.is_cpu() { 1 } else { sounding.len().max(1) };
         let mut encoded = Vec::with_capacity(sounding.len());
-        for group in sounding.chunks(together) {
+        let mut rest = &sounding[..];
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(self.encoded_together(rest, at_once));
+            rest = later;
             let spectrograms =
                 group.iter().map(|it| self.spectrogram(&it.heard)).collect::<Result<Vec<_>, _>>()?;
-            let encoding = || self.model.encoder.forward_all(&spectrograms, &tick(control));
-            encoded.extend(control.timings().of(timings::ENCODE, encoding)?);
+            encoded.extend(control.timings().of(timings::ENCODE, || self.encode(&spectrograms))?);
         }
-        let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
-        let read = control.timings().of(timings::DECODE, reading)?;
+        let read = control.timings().of(timings::DECODE, || self.reader.read(&encoded, control))?;
         let texts = sounding.iter().zip(&read);
         Ok(texts.map(|(sounding, tokens)| self.words(sounding, tokens)).collect())
+    }
+
+    /// How many windows are encoded at once. A card has padding behind those that are shorter than the longest. On a
+    /// processor a long one keeps all cores busy, and short ones do together, as long as they take no more memory than it;
+    /// where matrices are converted as they are used they would.
+    fn encoded_together(&self, windows: &[Sounding], at_once: usize) -> usize {
+        let encoder = self.reader.encoder();
+        let is_on_host = encoder.is_on_host();
+        let room = match (is_on_host, encoder.is_compressed()) {
+            (true, true) => 0,
+            (true, false) => LONGEST + SILENCE / HOP,
+            (false, _) => at_once * (LONGEST + SILENCE / HOP),
+        };
+        let (mut count, mut sum, mut longest) = (0, 0, 0);
+        let fits = |window: &&Sounding| {
+            let length = window.heard.len() + SILENCE / HOP;
+            count += 1;
+            sum += length;
+            longest = longest.max(length);
+            room >= if is_on_host { sum } else { count * longest }
+        };
+        windows.iter().take_while(fits).count().max(1)
+    }
+
+    fn encode(&self, spectrograms: &[Vec<f32>]) -> Result<Vec<Tensor>, models::Error> {
+        let (encoder, control) = (self.reader.encoder(), self.request.control);
+        if !encoder.is_on_host() {
+            return encoder.forward_all(spectrograms, &tick(control));
+        }
+        let encode = |spectrogram: &Vec<f32>| encoder.forward(spectrogram, &tick(control));
+        match spectrograms {
+            [one] => Ok(vec![encode(one)?]),
+            several => several.par_iter().map(encode).collect(),
+        }
     }
 
     /// The part of a piece with a voice in it, and what lies beyond a cut through a voice.
@@ -171,8 +236,24 @@ impl Ear<'_> {
         let span = Span::new(time(heard.start), time(end));
         let from = own.start - heard.start;
         let to = if own.end < heard.end { own.end - heard.start } else { usize::MAX };
-        let tokens = begun_within(&self.model.pieces, tokens, from..to);
-        words(&self.model.pieces, &tokens, span)
+        let spelling = self.reader.spelling();
+        let tokens = begun_within(spelling, tokens, from..to);
+        let mut words = words(spelling, &tokens, span);
+        if !self.reader.has_exact_ends() {
+            words.iter_mut().for_each(|word| self.end_with_voice(word));
+        }
+        words
+    }
+
+    /// Ends a word that is said to go on until the next one where the voice that it is in ends.
+    fn end_with_voice(&self, word: &mut TimedWord) {
+        let latest = word.end.min(word.start + LONGEST_WORD);
+        let frames = frame(word.start)..frame(latest);
+        let first = self.voiced.partition_point(|run| run.end <= frames.start);
+        word.end = match self.voiced.get(first) {
+            Some(run) if run.start < frames.end => time(run.end).min(latest),
+            _ => latest,
+        };
     }
 
     /// Voice in which no word begins is listened to once more, on its own: silent loss is worse than a second look.
@@ -183,22 +264,33 @@ impl Ear<'_> {
         words: Vec<TimedWord>,
         last: Option<&TimedWord>,
     ) -> Result<Vec<TimedWord>, StageError> {
-        if !self.request.settings.repair || self.request.speech.is_none() {
+        // The words of a translation do not follow the sound: a gap says nothing of what is missing.
+        let is_translated = self.request.task == Task::Translate;
+        if !self.request.settings.repair || self.request.speech.is_none() || is_translated {
             return Ok(words);
         }
+        let unheard = if self.reader.has_exact_ends() { UNHEARD } else { UNHEARD_BEHIND_ROUGH_ENDS };
         let own = self.sounding(piece).own;
         let ends = words.iter().map(|word| frame(word.end)).chain([own.end]);
-        let starts: Vec<usize> = words.iter().map(|word| frame(word.start)).chain([own.end]).collect();
-        let mut filled = Vec::with_capacity(words.len());
+        let starts = words.iter().map(|word| frame(word.start)).chain([own.end]);
+        // Each with the number of the word behind it.
+        let mut gaps: Vec<(usize, Range<usize>)> = Vec::new();
         let mut from = own.start;
-        for (number, (start, end)) in starts.into_iter().zip(ends).enumerate() {
+        for (number, (start, end)) in starts.zip(ends).enumerate() {
             let gap = from..start.max(from);
             from = end.max(from);
             // All of the piece would say the same again.
-            if self.voice(&gap) >= UNHEARD && gap.len() + 2 * MARGIN < own.len() {
-                let read = self.read(std::slice::from_ref(&gap))?.into_iter().flatten().collect();
+            if self.voice(&gap) >= unheard && gap.len() + 2 * MARGIN < own.len() {
+                gaps.push((number, gap));
+            }
+        }
+        let heard: Vec<Range<usize>> = gaps.iter().map(|(_, gap)| gap.clone()).collect();
+        let mut read = self.read(&heard, 1)?.into_iter().zip(gaps).peekable();
+        let mut filled = Vec::with_capacity(words.len());
+        for number in 0..=words.len() {
+            if let Some((found, _)) = read.next_if(|(_, (before, _))| *before == number) {
                 let before = filled.last().or(last);
-                filled.extend(without_repeats(read, before, words.get(number)));
+                filled.extend(without_repeats(found, before, words.get(number)));
             }
             filled.extend(words.get(number).cloned());
         }
@@ -214,7 +306,7 @@ impl Ear<'_> {
 }
 
 /// Says when to stop, and that something was done.
-fn tick(control: &Control) -> impl Fn() -> bool {
+pub fn tick(control: &Control) -> impl Fn() -> bool {
     move || {
         control.worked();
         !control.is_cancelled()

@@ -1,27 +1,31 @@
+//! A decoder that writes one token after the other and attends to encoded sound: Whisper's and Canary's.
+
 use candle_core::{DType, Device, Module, Tensor};
 
 #[cfg(feature = "cuda")]
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
-use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
 #[cfg(feature = "cuda")]
 use crate::attend::{AttendToShared, SharedPast};
 use crate::fused::is_host_f32;
 use crate::kv_cache::{AttentionMask, Element, Half, KvCache};
+use crate::layers::{FeedForward, LayerNames, Linear, Loader, Projections, Tick, tick};
 use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
 use crate::right_factor::AttentionPrecision;
 use crate::rounded_audio::RoundedAudio;
-use formats::WhisperConfig;
+use formats::Activation;
 use memory::Precision;
 
-/// Whisper's decoder, which predicts the next token from the tokens so far and
+/// A decoder, which predicts the next token from the tokens so far and
 /// the encoded audio. Immutable: the state of a decoding is in [`DecoderState`].
 #[derive(Debug)]
 pub struct Decoder {
     embedding: Matrix,
     positions: Tensor,
+    /// Of the sum of both, where there is one.
+    embedding_norm: Option<LayerNorm>,
     layers: Vec<Layer>,
     norm: LayerNorm,
     output: Linear,
@@ -32,6 +36,39 @@ pub struct Decoder {
     /// computed in 8.
     is_half: bool,
     device: Device,
+}
+
+/// What a family calls the parts of its decoder.
+#[derive(Debug)]
+pub(crate) struct DecoderNames {
+    pub layer: LayerNames,
+    /// The norm behind the layers.
+    pub norm: &'static str,
+    /// The norm of embedding and position; `None` where there is none.
+    pub embedding_norm: Option<&'static str>,
+    /// The layer that says which token comes.
+    pub output: OutputNames,
+}
+
+/// The layer that says which token comes.
+#[derive(Debug)]
+pub(crate) enum OutputNames {
+    /// It shares the embedding's matrix and has this bias.
+    Tied { bias: &'static str },
+    /// It shares the embedding's matrix unless the file has one of its own, and has no bias.
+    Maybe { layer: &'static str },
+}
+
+/// How large a decoder is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DecoderSize {
+    pub width: usize,
+    pub layers: usize,
+    pub heads: usize,
+    /// Width of the hidden layers.
+    pub hidden: usize,
+    pub vocabulary: usize,
+    pub activation: Activation,
 }
 
 #[derive(Debug)]
@@ -262,56 +299,53 @@ fn indices(indices: &[usize], device: &Device) -> Result<Tensor, Error> {
 }
 
 impl Decoder {
-    pub(super) fn load(loader: Loader, config: &WhisperConfig, on_layer: &Tick) -> Result<Self, Error> {
-        let width = config.dimensions.width as usize;
-        let name = "model.decoder";
-        let embedding = loader.matrix(
-            &format!("{name}.embed_tokens.weight"),
-            config.dimensions.vocabulary as usize,
-            width,
-        )?;
-        let output = if loader.weights.contains("proj_out.weight") {
-            loader.linear("proj_out", width, config.dimensions.vocabulary as usize, false)?
-        } else {
-            Linear::new(embedding.clone())
+    pub(crate) fn load(
+        loader: Loader,
+        names: &DecoderNames,
+        size: &DecoderSize,
+        positions: Tensor,
+        on_layer: &Tick,
+    ) -> Result<Self, Error> {
+        let DecoderSize { width, heads, vocabulary, .. } = *size;
+        const NAME: &str = "model.decoder";
+        let embedding = loader.matrix(&format!("{NAME}.embed_tokens.weight"), vocabulary, width)?;
+        let output = match names.output {
+            OutputNames::Tied { bias } => {
+                Linear::new(embedding.clone()).with_bias(loader.get(bias, &[vocabulary])?)
+            }
+            OutputNames::Maybe { layer } if loader.has(&format!("{layer}.weight")) => {
+                loader.linear(layer, width, vocabulary, false)?
+            }
+            OutputNames::Maybe { .. } => Linear::new(embedding.clone()),
         };
-        let layers = (0..config.dimensions.decoder_layers as usize)
+        let layers = (0..size.layers)
             .map(|number| {
                 tick(on_layer)?;
-                let name = format!("{name}.layers.{number}");
+                let name = format!("{NAME}.layers.{number}");
+                let norm = |part: &str| loader.norm(&format!("{name}.{part}"), width);
                 let attention = |kind: &str| {
-                    Projections::load(
-                        loader,
-                        &format!("{name}.{kind}"),
-                        width,
-                        config.dimensions.decoder_heads as usize,
-                    )
+                    Projections::load(loader, &format!("{name}.{kind}"), &names.layer, width, heads)
                 };
+                let sizes = (width, size.hidden);
                 Ok(Layer {
-                    self_norm: loader.norm(&format!("{name}.self_attn_layer_norm"), width)?,
+                    self_norm: norm(names.layer.self_norm)?,
                     self_attention: attention("self_attn")?,
-                    cross_norm: loader.norm(&format!("{name}.encoder_attn_layer_norm"), width)?,
+                    cross_norm: norm(names.layer.cross_norm)?,
                     cross_attention: attention("encoder_attn")?.of_encoded()?,
-                    feed_forward: FeedForward::load(
-                        loader,
-                        &name,
-                        config,
-                        config.dimensions.decoder_ffn as usize,
-                    )?,
+                    feed_forward: FeedForward::load(loader, &name, &names.layer, sizes, size.activation)?,
                 })
             })
             .collect::<Result<_, Error>>()?;
+        let norm = |part: &str| loader.norm(&format!("{NAME}.{part}"), width);
         Ok(Self {
             embedding,
-            positions: loader.get(
-                &format!("{name}.embed_positions.weight"),
-                &[config.dimensions.text_context as usize, width],
-            )?,
+            positions,
+            embedding_norm: names.embedding_norm.map(norm).transpose()?,
             layers,
-            norm: loader.norm(&format!("{name}.layer_norm"), width)?,
+            norm: norm(names.norm)?,
             output,
-            heads: config.dimensions.decoder_heads as usize,
-            head_width: width / config.dimensions.decoder_heads as usize,
+            heads,
+            head_width: width / heads,
             dtype: loader.dtype,
             is_half: loader.precision != Precision::F32,
             device: loader.device.clone(),
@@ -418,6 +452,9 @@ impl Decoder {
         let ids = Tensor::new(tokens, &self.device)?;
         let embedded = self.embedding.rows(&ids, self.dtype)?.reshape((rows, count, ()))?;
         let mut x = embedded.broadcast_add(&self.positions.narrow(0, state.length, count)?)?;
+        if let Some(norm) = &self.embedding_norm {
+            x = norm.forward(&x)?;
+        }
         #[cfg(feature = "cuda")]
         let past = state.shared.as_ref().map(|past| past.upload(&self.device, state.length)).transpose()?;
         #[cfg(not(feature = "cuda"))]

@@ -1,13 +1,13 @@
 use candle_core::{DType, Tensor};
-use memory::ParakeetDimensions;
+use memory::FastConformerDimensions;
 use rayon::prelude::*;
 
 use super::encoder::{Together, silu};
 use crate::Error;
 use crate::fused::{is_host_f32, sigmoid};
+use crate::layers::{Linear, Loader};
 use crate::matrix::with_values;
 use crate::vectorised::{Kernel, mul_add, vectorised};
-use crate::whisper::layers::{Linear, Loader};
 
 /// Frames that a thread convolves at once.
 const FRAMES_PER_TASK: usize = 32;
@@ -24,14 +24,13 @@ pub(super) struct Convolution {
 }
 
 impl Convolution {
-    pub fn load(loader: Loader, name: &str, of: &ParakeetDimensions) -> Result<Self, Error> {
+    pub fn load(loader: Loader, name: &str, of: &FastConformerDimensions) -> Result<Self, Error> {
         /// As in torch.nn.BatchNorm1d.
         const EPSILON: f64 = 1e-5;
         let (width, kernel, has_bias) = (of.width as usize, of.kernel as usize, of.convolution_bias);
         // Folded in 32 bits, whatever the device computes in.
         let exact = Loader { dtype: DType::F32, ..loader };
-        let get =
-            |part: &str| exact.weights.get(&format!("{name}.{part}"), &[width], DType::F32, exact.device);
+        let get = |part: &str| exact.read(&format!("{name}.{part}"), &[width]);
         let weights = exact.get(&format!("{name}.depthwise_conv.weight"), &[width, 1, kernel])?;
         let scale = (get("norm.weight")? / (get("norm.running_var")? + EPSILON)?.sqrt()?)?;
         let mut bias = (get("norm.bias")? - (get("norm.running_mean")? * &scale)?)?;

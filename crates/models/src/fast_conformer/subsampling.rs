@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use candle_core::{Device, Tensor};
-use memory::ParakeetDimensions;
+use memory::FastConformerDimensions;
 use rayon::prelude::*;
 
 use crate::Error;
 use crate::fused::matrix_product;
+use crate::layers::{Linear, Loader};
 use crate::matrix::with_values;
 use crate::vectorised::{Kernel, mul_add, vectorised};
-use crate::whisper::layers::{Linear, Loader};
 
 /// Frames of the result that a thread computes at once. What the first convolution makes of a
 /// whole window would take a hundred megabytes.
@@ -37,7 +37,7 @@ struct Taps {
 }
 
 impl Subsampling {
-    pub fn load(loader: Loader, of: &ParakeetDimensions) -> Result<Self, Error> {
+    pub fn load(loader: Loader, of: &FastConformerDimensions) -> Result<Self, Error> {
         let (channels, width) = (of.channels as usize, of.width as usize);
         let name = |layer: usize| format!("encoder.subsampling.layers.{layer}");
         let bias = |layer| loader.get(&format!("{}.bias", name(layer)), &[channels]);

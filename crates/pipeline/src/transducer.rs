@@ -1,21 +1,19 @@
-//! How text is found with a Parakeet model, CTC or transducer: pieces that end in pauses, tokens
-//! with frames and durations, words and sentences made of them.
+//! How text is found with a Parakeet model, CTC or transducer, [piece by piece](crate::pieces).
 
-mod pieces;
-mod words;
-
+use candle_core::Tensor;
 use memory::Precision;
+use models::Token;
+use models::boost::Boost;
+use models::fast_conformer::Encoder;
 use models::parakeet::Parakeet;
 use transcript::Task;
 use wire::{ErrorCode, Failure, Point};
 
-use crate::StageError;
+use crate::pieces::{self, PieceReader, tick};
 use crate::speech_model::{HearsLanguages, Request, SpeechModel, UNDETERMINED};
 use crate::steps::Observer;
 use crate::whisper::language_name_or_code;
-
-/// Frames of the spectrogram that become one of the encoder.
-const FRAMES_PER_TOKEN_FRAME: usize = 8;
+use crate::{Control, StageError};
 
 impl SpeechModel for Parakeet {
     fn precision(&self) -> Precision {
@@ -23,7 +21,7 @@ impl SpeechModel for Parakeet {
     }
 
     fn mel_bins(&self) -> usize {
-        self.config.dimensions.mel_bins as usize
+        self.config.dimensions.encoder.mel_bins as usize
     }
 
     /// It writes what it hears: what the caller knows of the language is believed.
@@ -39,8 +37,8 @@ impl SpeechModel for Parakeet {
         None
     }
 
-    fn usual_language(&self) -> &str {
-        if self.config.multilingual { UNDETERMINED } else { "en" }
+    fn usual_language(&self) -> Option<&str> {
+        Some(if self.config.multilingual { UNDETERMINED } else { "en" })
     }
 
     fn transcribe(
@@ -55,6 +53,36 @@ impl SpeechModel for Parakeet {
                 .remedy("Choose a Whisper model that translates.")
                 .into());
         }
-        pieces::run(self, request, from, observer)
+        let settings = request.settings;
+        let boost = self.words_to_expect(&settings.vocabulary, settings.bounded_strength());
+        pieces::run(&Reader { model: self, boost }, request, from, observer)
+    }
+}
+
+/// A model with words to expect.
+struct Reader<'a> {
+    model: &'a Parakeet,
+    boost: Option<Boost>,
+}
+
+impl PieceReader for Reader<'_> {
+    fn spelling(&self) -> &[String] {
+        &self.model.pieces
+    }
+
+    fn encoder(&self) -> &Encoder {
+        &self.model.encoder
+    }
+
+    fn mel_bins(&self) -> usize {
+        SpeechModel::mel_bins(self.model)
+    }
+
+    fn has_exact_ends(&self) -> bool {
+        true
+    }
+
+    fn read(&self, windows: &[Tensor], control: &Control) -> Result<Vec<Vec<Token>>, models::Error> {
+        self.model.read(windows, self.boost.as_ref(), &tick(control))
     }
 }

@@ -1,13 +1,13 @@
 use candle_core::{D, Device, Module, Tensor};
-use formats::ParakeetConfig;
+use memory::FastConformerDimensions;
 
 use super::attention::{Attention, MOST_FRAMES};
 use super::convolution::Convolution;
 use super::subsampling::Subsampling;
 use crate::Error;
 use crate::fused::{Silu, is_host_f32};
+use crate::layers::{Linear, Loader, Tick, tick};
 use crate::norm::LayerNorm;
-use crate::whisper::layers::{Linear, Loader, Tick, tick};
 
 /// Windows that are encoded together on a card: their frames one below the other, those of each window as many as the
 /// longest one has.
@@ -93,9 +93,14 @@ struct FeedForward {
 }
 
 impl Encoder {
-    pub(super) fn load(loader: Loader, config: &ParakeetConfig, on_layer: &Tick) -> Result<Self, Error> {
+    /// `scale_input`: frames are multiplied by the root of their width before the layers.
+    pub(crate) fn load(
+        loader: Loader,
+        of: &FastConformerDimensions,
+        scale_input: bool,
+        on_layer: &Tick,
+    ) -> Result<Self, Error> {
         let loader = Loader { is_encoder: true, ..loader };
-        let of = &config.dimensions;
         let (width, inner) = (of.width as usize, of.ffn as usize);
         let subsampling = Subsampling::load(loader, of)?;
         let positions = positions(MOST_FRAMES, width)?.to_dtype(loader.dtype)?.to_device(loader.device)?;
@@ -126,7 +131,7 @@ impl Encoder {
         Ok(Self {
             subsampling,
             layers: (0..of.layers).map(layer).collect::<Result<_, _>>()?,
-            scale: config.scale_input.then(|| (width as f64).sqrt()),
+            scale: scale_input.then(|| (width as f64).sqrt()),
             kernel: of.kernel as usize,
             bands: of.mel_bins as usize,
         })
@@ -137,7 +142,7 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`] if there is no
-    /// frame or there are more than [`memory::ParakeetDimensions::MOST_FRAMES`], or the device fails or has no memory left.
+    /// frame or there are more than [`memory::FastConformerDimensions::MOST_FRAMES`], or the device fails or has no memory left.
     pub fn forward(&self, spectrogram: &[f32], on_layer: &Tick) -> Result<Tensor, Error> {
         let x = self.subsample(spectrogram)?;
         tick(on_layer)?;
@@ -190,8 +195,14 @@ impl Encoder {
         Ok(x)
     }
 
-    fn is_on_host(&self) -> bool {
+    /// Whether it computes on the host.
+    pub fn is_on_host(&self) -> bool {
         self.subsampling.is_on_host()
+    }
+
+    /// Whether weights are converted as they are used: each window that is encoded then has a matrix in 32 bits beside it.
+    pub fn is_compressed(&self) -> bool {
+        self.layers.iter().any(|layer| layer.first.up.is_compressed())
     }
 
     /// What the convolutions before the layers make of a spectrogram, (frames, width).

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use models::parakeet::{Token, text_of};
+use models::{Token, text_of};
 use transcript::{Segment, Span, Time, Word};
 
 use super::FRAMES_PER_TOKEN_FRAME;

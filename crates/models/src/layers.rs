@@ -1,4 +1,5 @@
-//! The parts that encoder and decoder share.
+//! What networks are built of, whatever their family: linear layers, attention's projections, feed-forward parts, and
+//! how their tensors are loaded.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
 use crate::right_factor::AttentionPrecision;
 use crate::{Error, Weights};
-use formats::{Activation, WhisperConfig};
+use formats::Activation;
 
 /// A callback after every layer, which returns whether to continue. It makes a
 /// long computation cancellable and shows a watchdog that it progresses.
@@ -35,6 +36,8 @@ pub(crate) struct Loader<'a> {
     pub is_encoder: bool,
     pub device: &'a Device,
     pub loaded: &'a LoadedBytes,
+    /// What stands before all names in the file.
+    pub prefix: &'a str,
 }
 
 /// Counts the bytes of loaded weights by precision.
@@ -58,8 +61,22 @@ impl LoadedBytes {
 }
 
 impl Loader<'_> {
+    fn full(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Whether there is a tensor of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.weights.contains(&self.full(name))
+    }
+
+    /// What is not held, and does not count.
+    pub fn read(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
+        self.weights.get(&self.full(name), shape, self.dtype, self.device)
+    }
+
     pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
-        let tensor = self.weights.get(name, shape, self.dtype, self.device)?;
+        let tensor = self.read(name, shape)?;
         *self.loaded.others.borrow_mut() += (tensor.elem_count() * self.dtype.size_in_bytes()) as u64;
         Ok(tensor)
     }
@@ -67,7 +84,8 @@ impl Loader<'_> {
     /// Loads a matrix of (output, input).
     pub fn matrix(&self, name: &str, output: usize, input: usize) -> Result<Matrix, Error> {
         let load = if self.is_encoder { Weights::encoder_matrix } else { Weights::matrix };
-        let matrix = load(self.weights, name, (output, input), self.precision, self.dtype, self.device)?;
+        let name = self.full(name);
+        let matrix = load(self.weights, &name, (output, input), self.precision, self.dtype, self.device)?;
         *self.loaded.matrices.borrow_mut().entry(matrix.format()).or_default() += matrix.bytes();
         Ok(matrix)
     }
@@ -98,6 +116,11 @@ impl Linear {
     /// Without a bias.
     pub fn new(weight: Matrix) -> Self {
         Self { weight, bias: None }
+    }
+
+    /// The same layer with a bias.
+    pub fn with_bias(self, bias: Tensor) -> Self {
+        Self { bias: Some(bias), ..self }
     }
 
     /// The same layer as part of an encoder.
@@ -197,9 +220,24 @@ impl Linear {
     }
 }
 
-/// The four projections of an attention layer; `k` has no bias.
+/// What a family of models calls the parts of its layers in its files, and whether keys have a bias.
+#[derive(Debug)]
+pub(crate) struct LayerNames {
+    /// The norms before attention to tokens, to the sound, and before the feed-forward part.
+    pub self_norm: &'static str,
+    pub cross_norm: &'static str,
+    pub feed_forward_norm: &'static str,
+    /// Attention's output projection.
+    pub out: &'static str,
+    /// The linear layers of the feed-forward part.
+    pub up: &'static str,
+    pub down: &'static str,
+    pub key_bias: bool,
+}
+
+/// The four projections of an attention layer.
 #[derive(Debug, Clone)]
-pub(super) struct Projections {
+pub(crate) struct Projections {
     pub q: Linear,
     pub k: Linear,
     pub v: Linear,
@@ -209,12 +247,19 @@ pub(super) struct Projections {
 }
 
 impl Projections {
-    pub fn load(loader: Loader, name: &str, width: usize, heads: usize) -> Result<Self, Error> {
+    pub fn load(
+        loader: Loader,
+        name: &str,
+        names: &LayerNames,
+        width: usize,
+        heads: usize,
+    ) -> Result<Self, Error> {
+        let linear = |part: &str, bias| loader.linear(&format!("{name}.{part}"), width, width, bias);
         Ok(Self {
-            q: loader.linear(&format!("{name}.q_proj"), width, width, true)?,
-            k: loader.linear(&format!("{name}.k_proj"), width, width, false)?,
-            v: loader.linear(&format!("{name}.v_proj"), width, width, true)?,
-            out: loader.linear(&format!("{name}.out_proj"), width, width, true)?,
+            q: linear("q_proj", true)?,
+            k: linear("k_proj", names.key_bias)?,
+            v: linear("v_proj", true)?,
+            out: linear(names.out, true)?,
             heads,
             head_width: width / heads,
         })
@@ -257,7 +302,7 @@ impl Projections {
 
 /// The feed-forward part of a block: a norm and two linear layers.
 #[derive(Debug, Clone)]
-pub(super) struct FeedForward {
+pub(crate) struct FeedForward {
     norm: LayerNorm,
     up: Linear,
     down: Linear,
@@ -265,13 +310,20 @@ pub(super) struct FeedForward {
 }
 
 impl FeedForward {
-    pub fn load(loader: Loader, name: &str, config: &WhisperConfig, hidden: usize) -> Result<Self, Error> {
-        let width = config.dimensions.width as usize;
+    pub fn load(
+        loader: Loader,
+        name: &str,
+        names: &LayerNames,
+        (width, hidden): (usize, usize),
+        activation: Activation,
+    ) -> Result<Self, Error> {
+        let linear =
+            |part: &str, input, output| loader.linear(&format!("{name}.{part}"), input, output, true);
         Ok(Self {
-            norm: loader.norm(&format!("{name}.final_layer_norm"), width)?,
-            up: loader.linear(&format!("{name}.fc1"), width, hidden, true)?,
-            down: loader.linear(&format!("{name}.fc2"), hidden, width, true)?,
-            activation: config.activation,
+            norm: loader.norm(&format!("{name}.{}", names.feed_forward_norm), width)?,
+            up: linear(names.up, width, hidden)?,
+            down: linear(names.down, hidden, width)?,
+            activation,
         })
     }
 
@@ -284,7 +336,7 @@ impl FeedForward {
 
 /// Adds a bias to `y` and applies an activation. `y` may be overwritten and must
 /// not be shared.
-pub(super) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
+pub(crate) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
     if is_host_f32(&y) {
         let gelu = activation == Some(Activation::Gelu);
         y.inplace_op2(bias, &AddBias { gelu })?;
@@ -314,4 +366,24 @@ fn activated(x: Tensor, activation: Option<Activation>) -> Result<Tensor, Error>
         Some(Activation::Relu) => x.relu()?,
         None => x,
     })
+}
+
+/// The precision that stands in for `precision` on a device.
+pub(crate) fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error> {
+    #[cfg(feature = "cuda")]
+    if precision == Precision::Bf16 && device.is_cuda() && !crate::card::has_bf16(device)? {
+        return Ok(Precision::F16);
+    }
+    let _ = device;
+    Ok(precision)
+}
+
+/// The type of activations.
+pub(crate) fn dtype(device: &Device, precision: Precision) -> DType {
+    match precision {
+        _ if device.is_cpu() => DType::F32,
+        Precision::F32 => DType::F32,
+        Precision::Bf16 => DType::BF16,
+        _ => DType::F16,
+    }
 }

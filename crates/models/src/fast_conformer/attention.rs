@@ -3,17 +3,17 @@
 use std::ops::Range;
 
 use candle_core::{D, Tensor};
-use memory::ParakeetDimensions;
+use memory::FastConformerDimensions;
 use rayon::prelude::*;
 
 use super::encoder::Together;
 use crate::Error;
 use crate::fused::{AttentionHead, columns_of_heads, is_host_f32, queries_per_block};
+use crate::layers::{Linear, Loader};
 use crate::matrix::with_values;
 use crate::right_factor::{self, AttentionPrecision, RightFactor};
-use crate::whisper::layers::{Linear, Loader};
 
-pub(super) const MOST_FRAMES: usize = ParakeetDimensions::MOST_FRAMES;
+pub(super) const MOST_FRAMES: usize = FastConformerDimensions::MOST_FRAMES;
 /// Distances that are multiplied together on the host: a block of queries needs only some of the segments.
 const SEGMENT: usize = 128;
 
@@ -80,7 +80,7 @@ impl Attention {
     pub fn load(
         loader: Loader,
         name: &str,
-        of: &ParakeetDimensions,
+        of: &FastConformerDimensions,
         positions: &Tensor,
     ) -> Result<Self, Error> {
         let (width, heads) = (of.width as usize, of.heads as usize);

@@ -1,32 +1,45 @@
-//! Parakeet models, with random weights: what they say means nothing, and must be the same however it is read.
+//! Parakeet and Canary models, with random weights: what they say means nothing, and must be the same however it is read.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use audio::PrepareOptions;
 use candle_core::Device;
+use memory::Precision;
 use memory::ladder::Step as Rung;
-use memory::{Network, Precision};
 use pipeline::{Control, Engine, Found, Observer, Request, SpeechModel, StageError, Step, load_speech_model};
-use random_models::{Options, ParakeetSize, WeightType, corpus, write_parakeet_model};
+use random_models::{
+    CanarySize, Options, ParakeetSize, WeightType, corpus, write_canary_model, write_parakeet_model,
+};
 use transcript::{Segment, Span, Task, Time, Transcript};
 use wire::{DecodingOptions, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy};
 
 use crate::support::wav;
 
-const SIZES: [&str; 2] = ["parakeet-tiny", "parakeet-tiny-ctc"];
+const PARAKEET: &str = "parakeet-tiny";
+const CANARY: &str = "canary-tiny";
+
+/// Models with the language that is said of what they write where none was named, `None`: they must be told it.
+const MODELS: [(&str, Option<&str>); 3] =
+    [(PARAKEET, Some("und")), ("parakeet-tiny-ctc", Some("en")), (CANARY, None)];
+
+/// The language that a model is told which must be told one.
+const TOLD: &str = "de";
 
 fn written(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let options = Options { precision: WeightType::F32, ..Options::default() };
-    write_parakeet_model(&path, ParakeetSize::named(name).unwrap(), &options).unwrap();
+    match CanarySize::named(name) {
+        Some(size) => write_canary_model(&path, size, &options),
+        None => write_parakeet_model(&path, ParakeetSize::named(name).unwrap(), &options),
+    }
+    .unwrap();
     (folder, path)
 }
 
 fn load(path: &Path) -> Box<dyn SpeechModel> {
     let network = formats::ModelInfo::network(path).unwrap();
-    assert!(matches!(network, Network::Parakeet(_)));
     load_speech_model(&network, path, &Device::Cpu, Precision::F32, &|| true).unwrap()
 }
 
@@ -82,7 +95,7 @@ impl Observer for Watch {
 
 #[test]
 fn the_text_does_not_depend_on_how_it_is_read() {
-    for name in SIZES {
+    for (name, language) in MODELS {
         let (folder, path) = written(name);
         let model = load(&path);
         let go_on = &mut |_: f64, _: Option<f64>| ControlFlow::Continue(());
@@ -98,7 +111,7 @@ fn the_text_does_not_depend_on_how_it_is_read() {
             strategy: Strategy::Auto,
             settings: &settings,
             task: Task::Transcribe,
-            language: "und",
+            language: language.unwrap_or(TOLD),
             skip: &[],
             control: &control,
         };
@@ -162,8 +175,18 @@ fn the_text_does_not_depend_on_how_it_is_read() {
         assert!(untimed.segments().iter().all(|segment| segment.words.is_empty()));
         // What it can't do is refused.
         let translate = Request { task: Task::Translate, ..request };
-        let refused = run(&translate, &Point::default(), &mut Watch::new(1)).unwrap_err();
-        assert!(refused.to_string().contains("can't translate"), "{refused}");
+        let mut translated = Watch::new(1);
+        let result = run(&translate, &Point::default(), &mut translated);
+        if name == CANARY {
+            result.unwrap();
+            assert_ne!(translated.segments(), text);
+            let unknown = Request { language: "ja", ..request };
+            let refused = run(&unknown, &Point::default(), &mut Watch::new(1)).unwrap_err();
+            assert!(refused.to_string().contains("can't write ja for ja"), "{refused}");
+        } else {
+            let refused = result.unwrap_err();
+            assert!(refused.to_string().contains("can't translate"), "{refused}");
+        }
     }
 }
 
@@ -186,12 +209,13 @@ fn transcribe(job: &Job, refuse: Option<u64>) -> (Transcript, Vec<Event>, u64) {
 
 #[test]
 fn a_job_has_text_completeness_and_points_and_survives_every_refused_reservation() {
-    for (name, language) in [(SIZES[0], "und"), (SIZES[1], "en")] {
+    for (name, language) in MODELS {
         let (_folder, path) = written(name);
-        let job = job(&path);
+        let mut job = job(&path);
+        job.language = language.is_none().then(|| TOLD.into());
         let (whole, events, reservations) = transcribe(&job, None);
         assert!(whole.complete && !whole.segments.is_empty());
-        assert_eq!((whole.language.as_str(), whole.language_probability), (language, None));
+        assert_eq!((whole.language.as_str(), whole.language_probability), (language.unwrap_or(TOLD), None));
         assert_eq!(whole.model.name, name);
         assert!(whole.completeness.speech > Time::ZERO && whole.completeness.covered > Time::ZERO);
         let reached = events.iter().filter(|event| matches!(event, Event::Reached { .. })).count();
@@ -211,7 +235,7 @@ fn a_job_has_text_completeness_and_points_and_survives_every_refused_reservation
 /// In the words of an error, not with another model's answer.
 #[test]
 fn which_language_is_spoken_it_does_not_say() {
-    let (_folder, path) = written(SIZES[0]);
+    let (_folder, path) = written(PARAKEET);
     let job = job(&path);
     let mut failed = Vec::new();
     let emit = &mut |event| {
@@ -224,4 +248,17 @@ fn which_language_is_spoken_it_does_not_say() {
     let failure = result.err().or_else(|| failed.pop()).unwrap();
     assert_eq!(failure.code, ErrorCode::ModelUnsupported);
     assert!(failure.to_string().contains("does not say which language is spoken"), "{failure}");
+}
+
+#[test]
+fn a_model_that_must_be_told_the_language_says_so() {
+    let (_folder, path) = written(CANARY);
+    let mut job = job(&path);
+    let run =
+        |job: &Job| Engine::new().transcribe(job, &Control::default(), &mut |_| ()).unwrap_err().failure;
+    let failure = run(&job);
+    assert_eq!(failure.code, ErrorCode::BadSettings);
+    assert!(failure.to_string().contains("must be told which language is spoken"), "{failure}");
+    job.language = Some("ja".into());
+    assert_eq!(run(&job).code, ErrorCode::LanguageUnknown);
 }
