@@ -243,7 +243,7 @@ test("words to expect come from a list and go into one", async () => {
     await askWindow("keys", "Choose a list of words", "Control_L+l", `=${list}`, "Return");
     await until("the words", async () => (await words()) === "Ada Lovelace, naproxen");
     await window.click(by("all-save-words"));
-    await askWindow("keys", "Save the list of words", `=${saved}`, "Return");
+    await askWindow("keys", "Save the list of words", "Control_L+a", `=${saved}`, "Return");
     await until("the file", () => existsSync(saved));
     assert.equal(readFileSync(saved, "utf8"), "Ada Lovelace\nnaproxen\n");
   } finally {
