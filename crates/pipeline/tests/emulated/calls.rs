@@ -135,7 +135,7 @@ fn windows_of_a_parakeet_share_calls() {
     const WINDOWS: usize = 8;
     let folder = project("models/starter-parakeet");
     let model = Parakeet::load(&folder, &card(0), Precision::F16, &|| true).unwrap();
-    let bands = model.config.dimensions.mel_bins as usize;
+    let bands = model.config.dimensions.encoder.mel_bins as usize;
     let calls = |windows: usize| {
         let spectrograms: Vec<Vec<f32>> =
             (0..windows).map(|number| vec![0.5; (300 + 10 * number) * bands]).collect();
