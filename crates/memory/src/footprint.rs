@@ -345,7 +345,7 @@ impl Footprint {
         }
     }
 
-    /// The prediction for a Parakeet model on windows of at most 30.5 s, beside [what its encoder takes](Encoding). The prediction
+    /// The prediction for a Parakeet model on windows of at most 30.5 s, beside what its encoder takes. The prediction
     /// network has a state of fixed size, so that
     /// beside the frames of all windows, which are projected to its width p, there are only logits.
     /// It always computes on the host.
@@ -360,7 +360,7 @@ impl Footprint {
         Self { alignment, decoder, ..encoding.footprint(weights, plan) }
     }
 
-    /// The prediction for a Canary model on windows of at most 30.5 s, beside [what its encoder takes](Encoding). Its decoder takes one
+    /// The prediction for a Canary model on windows of at most 30.5 s, beside what its encoder takes. Its decoder takes one
     /// window after the other: keys and values of the sound and of the tokens, two projections of the sound while they are
     /// made, and what the heads attend to that words are aligned by, those of half of the layers, three times, for as many tokens
     /// as a window may have.
