@@ -139,8 +139,8 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
     job
 }
 
-/// The one to take where the user named none: the one that is recommended, else any real
-/// one, else [`DEFAULT_MODEL`], else any demonstration. Waits for the card's driver and the
+/// The one to take where the user named none: the one that is recommended, else a real one that can do the task in the
+/// language, else any real one, else [`DEFAULT_MODEL`], else any demonstration. Waits for the card's driver and the
 /// disk where there is a choice.
 pub fn preferred(
     models: &[ModelRef],
@@ -149,14 +149,17 @@ pub fn preferred(
     preferences: &config::Preferences,
 ) -> Option<ModelRef> {
     let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
-    let recommended = || {
-        let choices = Choices::now(models, &example(language, task, preferences), preferences);
-        choices.recommended.and_then(|index| models.get(index))
-    };
+    let job = example(language, task, preferences);
+    let recommended =
+        || Choices::now(models, &job, preferences).recommended.and_then(|index| models.get(index));
+    let can_do =
+        |model: &&&ModelRef| model_info::read(&model.path).is_ok_and(|network| suits(&network, &job));
     // What has no choice needs no look at the machine.
     let several = real.len() > 1;
     let demonstration = || models.iter().find(|model| model.name == DEFAULT_MODEL).or(models.first());
-    several.then(recommended).flatten().or(real.first().copied()).or_else(demonstration).cloned()
+    let any = || real.iter().find(can_do).or(real.first()).copied();
+    let chosen = if several { recommended().or_else(any) } else { real.first().copied() };
+    chosen.or_else(demonstration).cloned()
 }
 
 /// The index of the model to take of `models`, by the ranking of
@@ -237,6 +240,29 @@ mod tests {
             let index = recommended(&models, &job, &device(kind, free * MIB), &[]);
             assert_eq!(index.map(|index| names[index]), expected, "{kind:?} {free} {language:?} {task:?}");
         }
+    }
+
+    /// A Canary, which is first in the alphabet and never recommended, can't do without a language.
+    #[test]
+    fn where_nothing_is_recommended_a_model_is_taken_that_can_do_the_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = random_models::Options::default();
+        let [canary, parakeet] = ["canary-tiny", "parakeet-tiny"].map(|name| folder.path().join(name));
+        let size = random_models::CanarySize::named("canary-tiny").unwrap();
+        random_models::write_canary_model(&canary, size, &options).unwrap();
+        let size = random_models::ParakeetSize::named("parakeet-tiny").unwrap();
+        random_models::write_parakeet_model(&parakeet, size, &options).unwrap();
+        let model = |path: &Path, name: &str| ModelRef {
+            name: name.into(),
+            path: path.into(),
+            demonstration: false,
+            note: None,
+        };
+        let both = [model(&canary, "canary"), model(&parakeet, "parakeet")];
+        let chosen = |language, task| preferred(&both, language, task, &Preferences::default()).unwrap().name;
+        assert_eq!(chosen(None, Task::Transcribe), "parakeet");
+        assert_eq!(chosen(Some("sv"), Task::Transcribe), "canary");
+        assert_eq!(chosen(Some("de"), Task::Translate), "canary");
     }
 
     #[test]

@@ -36,11 +36,8 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
     let (can, wanted, usual) = (model.abilities, &job.decoding, DecodingOptions::default());
     let is_its_own = !model.multilingual && job.language.as_deref() == Some("en");
     let is_told = job.language.is_some() && is_named && !is_its_own;
-    let is_untold = can.told_language && !can.finds_language && job.language.is_none();
-    if is_untold {
-        let message = format!("The model {name} can't find out which language is spoken.");
-        let remedy = "Name the language, or choose a Whisper model.";
-        return Some(Failure::new(ErrorCode::BadSettings, message).remedy(remedy));
+    if let Some(failure) = untold(model, name, job) {
+        return Some(failure);
     }
     let has_prompt = wanted.initial_prompt.is_some() || wanted.condition_on_previous_text;
     let samples = wanted.temperatures.iter().any(|it| *it > 0.0) && wanted.temperatures != usual.temperatures;
@@ -57,6 +54,15 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
     let message = format!("The model {name} can't {}.", asked.join(", nor "));
     let remedy = "Leave that out, or choose a Whisper model.";
     (!asked.is_empty()).then(|| Failure::new(ErrorCode::BadSettings, message).remedy(remedy))
+}
+
+/// Why a job can't be done without a language: its model, called `name`, must be told which one is spoken.
+pub fn untold(model: &ModelInfo, name: &str, job: &Job) -> Option<Failure> {
+    let can = model.abilities;
+    let is_untold = can.told_language && !can.finds_language && job.language.is_none();
+    let message = format!("The model {name} can't find out which language is spoken.");
+    let remedy = "Name the language, or choose a Whisper model.";
+    is_untold.then(|| Failure::new(ErrorCode::LanguageUnknown, message).remedy(remedy))
 }
 
 /// Takes back what a job's model can't be asked for: settings that stay for other models.

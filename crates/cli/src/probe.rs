@@ -11,7 +11,7 @@ use config::Preferences;
 use memory::{DeviceKind, Precision};
 use serde::Serialize;
 use supervisor::Engine;
-use wire::{Backend, DeviceChoice, Event, Job, Strategy, VoiceActivity};
+use wire::{Backend, DeviceChoice, ErrorCode, Event, Failure, Job, Strategy, VoiceActivity};
 
 use crate::args::Machine;
 use crate::console::Console;
@@ -69,6 +69,15 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
         None => largest()?,
     };
     let network = model_info::read(&model.path)?;
+    if !is_steady(&network) {
+        let message = format!(
+            "The speed of {} can't be measured: its text decides how long a window takes.",
+            model.name
+        );
+        return Err(Failure::new(ErrorCode::ModelUnsupported, message)
+            .remedy("Measure a Whisper or Parakeet model.")
+            .into());
+    }
     let signal = Signal::write(WINDOW_SECONDS * (WARM_UP + 1))?;
     let mut console = Console::new(false);
     let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
@@ -106,10 +115,15 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-/// Of the installed ones that are no demonstration; else the default one.
+/// Whether every window takes as much work: a Canary writes as many tokens as it likes.
+fn is_steady(network: &ModelInfo) -> bool {
+    network.abilities.search || !network.abilities.told_language
+}
+
+/// Of the installed ones that are no demonstration and can be measured; else the default one.
 fn largest() -> Result<ModelRef, Ended> {
     let sizes = advisor::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
-        let network = model_info::read(&model.path).ok()?;
+        let network = model_info::read(&model.path).ok().filter(is_steady)?;
         Some((network.dimensions.parameters().total(), model))
     });
     match sizes.max_by_key(|(parameters, _)| *parameters) {

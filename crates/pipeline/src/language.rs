@@ -274,7 +274,7 @@ pub fn check_untold(model: &Loaded) -> Result<(), StageError> {
 fn must_be_told(model: &Loaded) -> Failure {
     let message = format!("The model {} must be told which language is spoken.", model.model.name);
     let remedy = "Choose the language of the recording, or a Whisper model, which finds it.";
-    Failure::new(ErrorCode::BadSettings, message).remedy(remedy)
+    Failure::new(ErrorCode::LanguageUnknown, message).remedy(remedy)
 }
 
 /// Probabilities of all languages in the next window of each candidate.

@@ -93,6 +93,7 @@ async fn transcribe(
                 return Ok(job);
             }
             let fresh = job(&entry, &settings, &preferences)?;
+            check_told(&fresh, entry.own.as_ref().unwrap_or(&settings))?;
             if let Some(job) = stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())) {
                 return Ok(job);
             }
@@ -229,9 +230,51 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     Ok(job)
 }
 
+/// Refuses, before anything is loaded, a job without a language whose model must be told one.
+fn check_told(job: &Job, settings: &JobSettings) -> Result<(), Failure> {
+    let name = settings.model.as_ref().map_or("", |model| &model.name);
+    // A model that can't be read says so itself.
+    let network = advisor::model_info::read(job.model.as_path()).ok();
+    match network.and_then(|network| advisor::model_info::untold(&network, name, job)) {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A model of which nothing but its description is there.
+    fn described(config: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config.json"), config).unwrap();
+        let header = br#"{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}"#;
+        let file = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat();
+        std::fs::write(folder.path().join("model.safetensors"), file).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_model_that_must_be_told_the_language_is_not_started_without_one() {
+        let folder = described(r#"{"model_type": "canary"}"#);
+        let model = advisor::ModelRef {
+            name: "c".into(),
+            path: folder.path().into(),
+            demonstration: false,
+            note: None,
+        };
+        let mut settings = JobSettings { model: Some(model), ..JobSettings::default() };
+        let mut job = Job::new(NO_JOB, "talk.wav", folder.path());
+        let failure = check_told(&job, &settings).unwrap_err();
+        assert_eq!(failure.code, ErrorCode::LanguageUnknown);
+        assert!(failure.to_string().contains("The model c can't find out"), "{failure}");
+        job.language = Some("de".into());
+        check_told(&job, &settings).unwrap();
+        (job.language, settings.model) = (None, None);
+        job.model = folder.path().join("none").into();
+        check_told(&job, &settings).unwrap();
+    }
 
     #[test]
     fn what_is_set_of_the_engine_reaches_every_job() {
@@ -250,12 +293,7 @@ mod tests {
     /// They stay set, for the next model.
     #[test]
     fn settings_that_the_model_does_not_take_are_not_asked_of_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = r#"{"model_type": "parakeet_tdt", "encoder_config": {}}"#;
-        std::fs::write(folder.path().join("config.json"), config).unwrap();
-        let header = br#"{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}"#;
-        let file = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat();
-        std::fs::write(folder.path().join("model.safetensors"), file).unwrap();
+        let folder = described(r#"{"model_type": "parakeet_tdt", "encoder_config": {}}"#);
         let mut queue = super::super::queue::Queue::default();
         let id = queue.add("talk.wav".into(), None, false, None);
         let model = |path: &std::path::Path| {

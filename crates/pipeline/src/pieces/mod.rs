@@ -281,7 +281,8 @@ impl Ear<'_> {
         let unheard = if self.reader.has_exact_ends() { UNHEARD } else { UNHEARD_BEHIND_ROUGH_ENDS };
         let own = self.sounding(piece, CONTEXT).own;
         let ends = words.iter().map(|word| frame(word.end)).chain([own.end]);
-        let starts = words.iter().map(|word| frame(word.start)).chain([own.end]);
+        // A word may begin in the silence behind the piece, which is of the next one.
+        let starts = words.iter().map(|word| frame(word.start).min(own.end)).chain([own.end]);
         // Each with the number of the word behind it.
         let mut gaps: Vec<(usize, Range<usize>)> = Vec::new();
         let mut from = own.start;
@@ -296,10 +297,12 @@ impl Ear<'_> {
         if gaps.is_empty() {
             return Ok(words);
         }
-        let is_loud = self.loud_frames(&own)?;
+        let mut samples = vec![0.0; own.len() * HOP];
+        self.request.recording.pcm.read(sample(own.start) as i64, &mut samples)?;
+        let is_loud = loud_frames(&samples);
         gaps.retain(|(_, gap)| {
-            let of_gap = is_loud.iter().take(gap.end.saturating_sub(own.start));
-            of_gap.skip(gap.start - own.start).filter(|is_loud| **is_loud).count() >= LOUD
+            let of_gap = is_loud.iter().take(gap.end - own.start).skip(gap.start - own.start);
+            of_gap.filter(|is_loud| **is_loud).count() >= LOUD
         });
         let sounding: Vec<Sounding> =
             gaps.iter().map(|(_, gap)| self.sounding(gap, CONTEXT_OF_GAPS)).collect();
@@ -315,25 +318,23 @@ impl Ear<'_> {
         Ok(filled)
     }
 
-    /// Whether each of these frames is about as loud as the speech among them, which is as loud as the loudest fifth.
-    fn loud_frames(&self, frames: &Range<usize>) -> Result<Vec<bool>, StageError> {
-        const LOUDEST: usize = 5;
-        let mut samples = vec![0.0; frames.len() * HOP];
-        self.request.recording.pcm.read(sample(frames.start) as i64, &mut samples)?;
-        let power = |frame: &[f32]| frame.iter().map(|sample| sample * sample).sum::<f32>();
-        let powers: Vec<f32> = samples.chunks_exact(HOP).map(power).collect();
-        let mut sorted = powers.clone();
-        sorted.sort_unstable_by(f32::total_cmp);
-        let speech = sorted.get(sorted.len() - sorted.len().div_ceil(LOUDEST)).copied().unwrap_or_default();
-        Ok(powers.into_iter().map(|power| power >= LOUD_SHARE * speech).collect())
-    }
-
     /// How many of these frames have a voice.
     fn voice(&self, frames: &Range<usize>) -> usize {
         let within = |run: &Range<usize>| run.end.min(frames.end).saturating_sub(run.start.max(frames.start));
         let first = self.voiced.partition_point(|run| run.end <= frames.start);
         self.voiced[first..].iter().take_while(|run| run.start < frames.end).map(within).sum()
     }
+}
+
+/// Whether each frame of what is heard is about as loud as the speech in it, which is as loud as the loudest fifth.
+fn loud_frames(samples: &[f32]) -> Vec<bool> {
+    const LOUDEST: usize = 5;
+    let power = |frame: &[f32]| frame.iter().map(|sample| sample * sample).sum::<f32>();
+    let powers: Vec<f32> = samples.chunks_exact(HOP).map(power).collect();
+    let mut sorted = powers.clone();
+    sorted.sort_unstable_by(f32::total_cmp);
+    let speech = sorted.get(sorted.len() - sorted.len().div_ceil(LOUDEST)).copied().unwrap_or_default();
+    powers.into_iter().map(|power| power >= LOUD_SHARE * speech).collect()
 }
 
 /// Says when to stop, and that something was done.
@@ -353,4 +354,23 @@ fn not_before(mut segment: Segment, written_to: Time) -> Option<Segment> {
         word.end = word.end.max(word.start);
     }
     (segment.end > segment.start).then_some(segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_much_fainter_than_the_speech_around_it_is_not_loud() {
+        // Two seconds each, a tone of this amplitude.
+        let tone = |amplitude: f32| (0..2 * 16_000).map(move |n| amplitude * (n as f32 * 0.3).sin());
+        for (amplitude, expected) in [(0.3, true), (0.04, true), (0.02, false), (0.0, false)] {
+            let samples: Vec<f32> = tone(0.3).chain(tone(amplitude)).collect();
+            let is_loud = loud_frames(&samples);
+            assert_eq!(is_loud.len(), 400);
+            assert!(is_loud[..200].iter().all(|is_loud| *is_loud));
+            assert!(is_loud[201..].iter().all(|is_loud| *is_loud == expected), "{amplitude}");
+        }
+        assert!(loud_frames(&[]).is_empty());
+    }
 }

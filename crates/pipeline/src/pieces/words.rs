@@ -94,6 +94,7 @@ pub fn without_repeats(
         }
         // What is written behind it begins there.
         for word in &mut found {
+            word.start = word.start.min(behind.start);
             word.end = word.end.min(behind.start.max(word.start));
         }
     }
@@ -285,6 +286,8 @@ mod tests {
             (1.6, "— behind —", Some(("— behind —", 1.6, 3.1))),
             // The end of what is heard is where the next word begins.
             (3.0, "keyboard behind", Some(("keyboard behind", 3.0, 3.5))),
+            // Heard in the silence behind it.
+            (3.6, "keyboard", Some(("keyboard", 3.5, 3.5))),
         ] {
             let (before, behind) = (timed(1.0, "the"), timed(3.5, "House."));
             let found = without_repeats(timed(start, heard), before.first(), behind.first());

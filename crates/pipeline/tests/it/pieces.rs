@@ -257,7 +257,7 @@ fn a_model_that_must_be_told_the_language_says_so() {
     let run =
         |job: &Job| Engine::new().transcribe(job, &Control::default(), &mut |_| ()).unwrap_err().failure;
     let failure = run(&job);
-    assert_eq!(failure.code, ErrorCode::BadSettings);
+    assert_eq!(failure.code, ErrorCode::LanguageUnknown);
     assert!(failure.to_string().contains("must be told which language is spoken"), "{failure}");
     job.language = Some("ja".into());
     assert_eq!(run(&job).code, ErrorCode::LanguageUnknown);

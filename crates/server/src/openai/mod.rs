@@ -89,7 +89,7 @@ pub async fn model(app: &Arc<App>, id: String) -> Result<Reply, ApiError> {
 #[allow(dead_code, reason = "`speech` answers both; each has a description of its own")]
 pub fn transcriptions() {}
 
-/// Translates a recording to English. Parameters are those of a transcription but `language` and `stream`.
+/// Translates a recording to English. Parameters are those of a transcription but `stream`.
 #[utoipa::path(post, path = "/v1/audio/translations",
     request_body(content = SpeechRequest, content_type = "multipart/form-data"),
     responses((status = 200, description = "The text in the format that was asked for."),

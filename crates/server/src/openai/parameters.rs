@@ -32,7 +32,7 @@ pub struct SpeechRequest {
     file: String,
     /// The name of an installed model, or `whisper-1` for the server's choice.
     model: String,
-    /// Two letters, such as `en`; detected where it is not given. `languages[]` with one language means the same.
+    /// Two letters, such as `en`; where it is not given, the model finds it, or the request is refused if the model can't. `languages[]` with one language means the same.
     language: Option<String>,
     /// Text that the model treats as said before.
     prompt: Option<String>,
@@ -72,12 +72,13 @@ impl Parameters {
                 "keywords" => {
                     wanted.vocabulary.extend(Some(value.trim().to_owned()).filter(|it| !it.is_empty()))
                 }
-                "language" | "languages" if task == Task::Transcribe => {
+                // OpenAI's translations take none; a model that does not find the language needs it.
+                "language" | "languages" => {
                     let language = models::language(name, value)?;
                     if wanted.language.is_some() && wanted.language != language {
                         return Err(ApiError::parameter(
                             name,
-                            "One language can be given; without any, it is detected.",
+                            "One language can be given; without any, the model finds it.",
                         ));
                     }
                     wanted.language = language;
@@ -261,7 +262,6 @@ mod tests {
             (Task::Transcribe, &[("chunking_strategy[silence_duration_ms]", "9")], "chunking_strategy"),
             (Task::Transcribe, &[("user", "me")], "user"),
             (Task::Transcribe, &[("prompt", "a"), ("prompt", "b")], "prompt"),
-            (Task::Translate, &[("language", "de")], "language"),
             (Task::Translate, &[("stream", "true")], "stream"),
             (Task::Translate, &[("response_format", "diarized_json")], "response_format"),
             (Task::Translate, &[("timestamp_granularities[]", "word")], "timestamp_granularities[]"),

@@ -2,6 +2,7 @@ import { render, screen, waitFor } from "@testing-library/svelte";
 import { beforeAll, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
+import type { ModelFacts, Settings } from "../generated/contract";
 import { Steno } from "../steno.svelte";
 import { fillIn } from "../testing";
 import { t } from "../text";
@@ -14,12 +15,12 @@ beforeAll(fillIn);
 const NOTHING = { takes_language: false, finds_language: false, takes_translation: false, takes_prompt: false, takes_search: false };
 
 /** The window with a model that can be asked for no more than that. */
-async function window(limits: Partial<typeof NOTHING> = NOTHING): Promise<Steno> {
+async function window(limits: Partial<ModelFacts> = NOTHING, asked: Partial<Settings> = { language: "de", translate: true }): Promise<Steno> {
   const backend = new FakeBackend(1);
   backend.languageOf = "de";
   const models = backend.fits.models.map((fit) => (fit.model === 1 && fit.facts ? { ...fit, facts: { ...fit.facts, ...limits } } : fit));
   backend.fits = { ...backend.fits, models };
-  backend.settings = { ...backend.settings, model: 1, language: "de", translate: true };
+  backend.settings = { ...backend.settings, model: 1, ...asked };
   const steno = new Steno(backend);
   render(App, { steno });
   await waitFor(() => expect(steno.setup && steno.fits).toBeTruthy(), { timeout: 5000 });
@@ -68,4 +69,11 @@ test("a model that finds no language asks for one, and is told it", async () => 
   await steno.changeSettings({ model: 0 });
   await waitFor(() => expect(first()).toBe(t.settings.detect));
   expect([several.disabled, language().closest("label")?.title]).toEqual([false, ""]);
+});
+
+test("where no language is chosen, a model that finds none says so, and is not called English", async () => {
+  await window({ finds_language: false, suits: false }, { language: null, translate: false });
+  const row = (): string | null | undefined => screen.getAllByTestId("model-choice")[1]?.textContent;
+  await waitFor(() => expect(row()).toContain(t.settings.cant.detection));
+  expect(row()).not.toContain(t.models.english);
 });
