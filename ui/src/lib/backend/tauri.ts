@@ -52,7 +52,7 @@ export class TauriBackend implements Backend {
     return call("read_word_lists", { title: t.dialogs.wordList });
   }
   saveWordList(words: string[]): Promise<string | null> {
-    return call("save_word_list", { words, name: t.dialogs.wordListName, title: t.dialogs.saveWordList });
+    return call("save_word_list", { words, name: `${t.dialogs.wordListName}.txt`, title: t.dialogs.saveWordList });
   }
   previewName(template: string, name: string): Promise<NamePreview> {
     return call("preview_name", { template, name });

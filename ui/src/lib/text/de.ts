@@ -909,7 +909,7 @@ export const de: Text = {
   dialogs: {
     wordList: "Wortliste wählen",
     saveWordList: "Wortliste speichern",
-    wordListName: "Wörter.txt",
+    wordListName: "Wörter",
     files: "Aufnahmen wählen",
     voice: "Aufnahmen dieser Person wählen",
     model: "Modellordner wählen",

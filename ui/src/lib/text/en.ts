@@ -913,7 +913,7 @@ export const en = {
   dialogs: {
     wordList: "Choose a list of words",
     saveWordList: "Save the list of words",
-    wordListName: "words.txt",
+    wordListName: "words",
     files: "Choose recordings",
     voice: "Choose recordings of this person",
     model: "Choose a model folder",

@@ -912,7 +912,7 @@ export const es: Text = {
   dialogs: {
     wordList: "Elegir una lista de palabras",
     saveWordList: "Guardar la lista de palabras",
-    wordListName: "palabras.txt",
+    wordListName: "palabras",
     files: "Elegir grabaciones",
     voice: "Elegir grabaciones de esta persona",
     model: "Elegir la carpeta de un modelo",

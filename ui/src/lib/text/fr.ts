@@ -912,7 +912,7 @@ export const fr: Text = {
   dialogs: {
     wordList: "Choisir une liste de mots",
     saveWordList: "Enregistrer la liste de mots",
-    wordListName: "mots.txt",
+    wordListName: "mots",
     files: "Choisir des enregistrements",
     voice: "Choisir des enregistrements de cette personne",
     model: "Choisir le dossier d’un modèle",

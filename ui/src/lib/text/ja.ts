@@ -906,7 +906,7 @@ export const ja: Text = {
   dialogs: {
     wordList: "語句リストを選択",
     saveWordList: "語句リストを保存",
-    wordListName: "語句.txt",
+    wordListName: "語句",
     files: "録音を選択",
     voice: "この人の録音を選択",
     model: "モデルのフォルダーを選択",

@@ -906,7 +906,7 @@ export const zh: Text = {
   dialogs: {
     wordList: "选择词语列表",
     saveWordList: "保存词语列表",
-    wordListName: "词语.txt",
+    wordListName: "词语",
     files: "选择录音",
     voice: "选择此人的录音",
     model: "选择模型文件夹",
