@@ -50,7 +50,7 @@ pub struct Abilities {
     pub search: bool,
     /// ISO 639 codes of the languages that it knows well enough to be chosen for; `None`: all that it knows.
     pub good_at: Option<&'static [&'static str]>,
-    /// Its family's words were measured with released weights; what was not is never recommended.
+    /// Whether the words of its family were measured with released weights. Only such models are recommended.
     pub is_measured: bool,
 }
 

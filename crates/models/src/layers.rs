@@ -70,7 +70,7 @@ impl Loader<'_> {
         self.weights.contains(&self.full(name))
     }
 
-    /// What is not held, and does not count.
+    /// Reads a tensor without counting its bytes among the weights, for one that is only computed with.
     pub fn read(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
         self.weights.get(&self.full(name), shape, self.dtype, self.device)
     }
