@@ -46,8 +46,9 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
         (!can.told_language && is_told, "be told the language, which it finds by itself"),
         (!can.finds_language && wanted.language_per_region, "say the language of each region"),
         (!can.prompt && has_prompt, "be given a prompt"),
-        (!can.search && (wanted.beam_size > 1 || samples), "search with beams or at temperatures"),
-        (!can.search && !wanted.timestamps, "leave out times"),
+        (!can.beams && wanted.beam_size > 1, "search with beams"),
+        (!can.temperatures && samples, "search at temperatures"),
+        (!can.temperatures && !wanted.timestamps, "leave out times"),
     ];
     let asked: Vec<&str> =
         asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| what).collect();
@@ -81,8 +82,10 @@ pub fn restrict(model: &ModelInfo, job: &mut Job) {
         job.decoding.initial_prompt = None;
         job.decoding.condition_on_previous_text = false;
     }
-    if !can.search {
+    if !can.beams {
         job.decoding.beam_size = 1;
+    }
+    if !can.temperatures {
         job.decoding.temperatures = usual.temperatures;
     }
 }
@@ -135,7 +138,7 @@ mod tests {
     #[test]
     fn what_a_model_cant_be_asked_for_is_refused_in_words() {
         let network = memory::Network::of_public("parakeet-tdt-0.6b-v3").unwrap();
-        let abilities = Abilities::PARAKEET;
+        let abilities = Abilities::PARAKEET_CTC;
         let many = ModelInfo {
             dimensions: network,
             stored: Precision::F32,
@@ -178,6 +181,13 @@ mod tests {
         restrict(&many, &mut greedy);
         assert_eq!(greedy.decoding.vocabulary, ["Ada"]);
         let told = |code: &str| Job { language: Some(code.into()), ..job() };
+        // A transducer has beams.
+        let transducer = ModelInfo { abilities: Abilities::PARAKEET, ..many.clone() };
+        let mut beams = job();
+        beams.decoding.beam_size = 5;
+        assert_eq!(refusal(&transducer, "t", true, &beams), None);
+        restrict(&transducer, &mut beams);
+        assert_eq!(beams.decoding.beam_size, 5);
         assert_eq!(refusal(&english, "p", true, &told("en")), None);
         assert!(refusal(&english, "p", true, &told("de")).is_some());
         assert_eq!(refusal(&many, "p", false, &told("de")), None);

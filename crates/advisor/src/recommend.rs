@@ -224,11 +224,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
             stored: if bytes_per_weight > 2 { Precision::F32 } else { Precision::F16 },
             multilingual: entry.languages.as_deref() != Some("en"),
             translates: entry.translates_to_english == Some(true),
-            abilities: match dimensions {
-                Network::Whisper(_) => Abilities::WHISPER,
-                Network::Parakeet(_) => Abilities::PARAKEET,
-                Network::Canary(_) => Abilities::CANARY,
-            },
+            abilities: Abilities::of(&dimensions),
         };
         Some(Candidate {
             id: entry.id.clone(),

@@ -117,7 +117,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
 
 /// Whether every window takes as much work: a Canary writes as many tokens as it likes.
 fn is_steady(network: &ModelInfo) -> bool {
-    network.abilities.search || !network.abilities.told_language
+    network.abilities.temperatures || !network.abilities.told_language
 }
 
 /// Of the installed ones that are no demonstration and can be measured; else the default one.

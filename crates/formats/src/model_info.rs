@@ -46,8 +46,10 @@ pub struct Abilities {
     pub translation: bool,
     /// It can be told what was said before. Words to expect act in every model's search.
     pub prompt: bool,
-    /// It can search with beams and at temperatures; else the likeliest token is taken.
-    pub search: bool,
+    /// It can follow several texts at once; else the likeliest token is taken.
+    pub beams: bool,
+    /// It can draw tokens at temperatures, and leave out times.
+    pub temperatures: bool,
     /// ISO 639 codes of the languages that it knows well enough to be chosen for; `None`: all that it knows.
     pub good_at: Option<&'static [&'static str]>,
     /// Whether the words of its family were measured with released weights. Only such models are recommended.
@@ -61,7 +63,8 @@ impl Abilities {
         finds_language: true,
         translation: true,
         prompt: true,
-        search: true,
+        beams: true,
+        temperatures: true,
         good_at: None,
         is_measured: true,
     };
@@ -72,25 +75,40 @@ impl Abilities {
         finds_language: false,
         translation: true,
         prompt: false,
-        search: false,
+        beams: false,
+        temperatures: false,
         good_at: Some(&CanaryConfig::LANGUAGES),
         is_measured: false,
     };
 
-    /// Parakeet's. Of 25 European languages it knows 17 well; in the others, Danish, Greek, Estonian, Latvian,
+    /// Parakeet's with a transducer. Of 25 European languages it knows 17 well; in the others, Danish, Greek, Estonian, Latvian,
     /// Lithuanian, Maltese, Slovenian and Swedish, 15 to 24 % of its words are wrong on FLEURS, by its authors.
     pub const PARAKEET: Self = Self {
         told_language: false,
         finds_language: false,
         translation: false,
         prompt: false,
-        search: false,
+        beams: true,
+        temperatures: false,
         good_at: Some(&[
             "bg", "cs", "de", "en", "es", "fi", "fr", "hr", "hu", "it", "nl", "pl", "pt", "ro", "ru", "sk",
             "uk",
         ]),
         is_measured: true,
     };
+
+    /// Parakeet's that takes the likeliest token of each frame.
+    pub const PARAKEET_CTC: Self = Self { beams: false, ..Self::PARAKEET };
+
+    /// What a network of these dimensions can be asked for.
+    pub fn of(network: &Network) -> Self {
+        match network {
+            Network::Whisper(_) => Self::WHISPER,
+            Network::Parakeet(parakeet) if parakeet.predictor_layers == 0 => Self::PARAKEET_CTC,
+            Network::Parakeet(_) => Self::PARAKEET,
+            Network::Canary(_) => Self::CANARY,
+        }
+    }
 }
 
 impl ModelInfo {
@@ -110,7 +128,7 @@ impl ModelInfo {
                 stored: stored_precision(path)?,
                 multilingual: parakeet.multilingual,
                 translates: false,
-                abilities: Abilities::PARAKEET,
+                abilities: Abilities::of(&Network::Parakeet(parakeet.dimensions)),
             });
         }
         if let Some(canary) = CanaryConfig::find(folder)?.filter(|_| !is_ggml(path)) {

@@ -20,6 +20,7 @@ pub mod fast_conformer;
 mod finish;
 mod fused;
 mod kv_cache;
+mod largest;
 mod layers;
 mod matrix;
 mod norm;
@@ -43,6 +44,7 @@ use formats::{ModelFiles, ggml, gguf};
 
 pub use error::Error;
 pub use fused::log_sum_exp;
+pub use largest::{arg_max, top};
 pub use layers::Tick;
 pub use quantise::{PrecisionFallback, quantise};
 pub use token::{Token, text_of};

@@ -43,9 +43,3 @@ pub(crate) fn spelled(
     };
     Boost::new(words, strength, &texts, &encode)
 }
-
-/// The first of the largest numbers.
-pub(crate) fn arg_max(logits: &[f32]) -> usize {
-    let most = logits.iter().fold(f32::NEG_INFINITY, |most, x| if *x > most { *x } else { most });
-    logits.iter().position(|x| *x == most).unwrap_or_default()
-}

@@ -55,13 +55,14 @@ impl SpeechModel for Parakeet {
         }
         let settings = request.settings;
         let boost = self.words_to_expect(&settings.vocabulary, settings.bounded_strength());
-        pieces::run(&Reader { model: self, boost }, request, from, observer)
+        pieces::run(&Reader { model: self, beams: settings.beam_size, boost }, request, from, observer)
     }
 }
 
-/// A model with words to expect.
+/// A model with how its text is searched for.
 struct Reader<'a> {
     model: &'a Parakeet,
+    beams: usize,
     boost: Option<Boost>,
 }
 
@@ -83,6 +84,6 @@ impl PieceReader for Reader<'_> {
     }
 
     fn read(&self, windows: &[Tensor], control: &Control) -> Result<Vec<Vec<Token>>, models::Error> {
-        self.model.read(windows, self.boost.as_ref(), &tick(control))
+        self.model.read(windows, self.beams, self.boost.as_ref(), &tick(control))
     }
 }

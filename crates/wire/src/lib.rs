@@ -24,7 +24,7 @@ pub use job::{
 };
 pub use path::{FilePath, printable, shown};
 pub use player::{AudioTrack, FILMS, Opened, PlayerAnswer, PlayerCommand, Probed};
-pub use resume::{Point, Resume};
+pub use resume::{LastWord, Point, Resume};
 
 use serde::{Deserialize, Serialize};
 use transcript::speakers::NamedTurn;

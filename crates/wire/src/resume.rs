@@ -35,10 +35,22 @@ pub struct Point {
     pub last_speech: f64,
     /// Tokens that the next window is told were said before.
     pub prompt: Vec<u32>,
+    /// Of a model that reads pieces: a word at a cut may be heard on either side of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_word: Option<LastWord>,
     /// Of each channel that was begun, with its probability where it was detected.
     pub languages: Vec<(String, Option<f32>)>,
     /// Of the channels that are finished.
     pub completeness: Completeness,
+}
+
+/// The last word before a [`Point`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastWord {
+    /// In small letters, without punctuation; empty for what is no word.
+    pub text: String,
+    /// Where it ends.
+    pub end: Time,
 }
 
 impl Point {

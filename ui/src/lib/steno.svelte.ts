@@ -171,7 +171,7 @@ export class Steno {
       detection: facts?.finds_language ?? true,
       translation: facts?.takes_translation ?? true,
       prompt: facts?.takes_prompt ?? true,
-      search: facts?.takes_search ?? true,
+      search: facts?.takes_beams ?? true,
     };
   }
 

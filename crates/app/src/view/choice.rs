@@ -70,8 +70,8 @@ pub struct ModelFacts {
     pub takes_translation: bool,
     /// It can be given a prompt.
     pub takes_prompt: bool,
-    /// It can search more than one way.
-    pub takes_search: bool,
+    /// It can follow several texts at once.
+    pub takes_beams: bool,
     /// Whether it knows the language and the task that are set.
     pub suits: bool,
     /// Seconds of recording per second, where this machine's speed was measured.
@@ -182,7 +182,7 @@ impl From<Choice> for ModelFacts {
             finds_language: choice.abilities.finds_language,
             takes_translation: choice.abilities.translation,
             takes_prompt: choice.abilities.prompt,
-            takes_search: choice.abilities.search,
+            takes_beams: choice.abilities.beams,
             suits: choice.suits,
             speed: choice.speed,
         }

@@ -64,8 +64,7 @@ fn what_the_model_cant_do_is_refused_in_words() {
         (&["--prompt", "Ada"], "be given a prompt"),
         (&["--condition-on-previous-text"], "be given a prompt"),
         (&["--language-per-region"], "say the language of each region"),
-        (&["--beam-size", "5"], "search with beams"),
-        (&["--temperature", "0.5"], "search with beams or at temperatures"),
+        (&["--temperature", "0.5"], "search at temperatures"),
         (&["--no-timestamps"], "leave out times"),
     ] {
         let all = [&["transcribe", "talk.flac", "--model", MODEL][..], more].concat();
@@ -76,6 +75,13 @@ fn what_the_model_cant_do_is_refused_in_words() {
         .says("does not say which language");
     // What it does anyway is no refusal.
     run(&sandbox, &["transcribe", "talk.flac", "--model", MODEL, "--temperature", "0"]).ends(0);
+    // A transducer has beams, a model that takes the likeliest token of each frame has none.
+    run(&sandbox, &["transcribe", "talk.flac", "--model", MODEL, "--beam-size", "3", "--force"]).ends(0);
+    let ctc = self::sandbox("parakeet-tiny-ctc");
+    run(&ctc, &["transcribe", "talk.flac", "--model", "parakeet-tiny-ctc", "--beam-size", "3"])
+        .ends(1)
+        .says("search with beams")
+        .says("choose a Whisper model");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::decoder::CrossScores;
 use crate::fused::log_sum_exp;
 use crate::layers::Tick;
-use crate::token::arg_max;
+use crate::largest::arg_max;
 
 /// What was read in a window.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,9 @@
 //! (Graves and others, 2006) or a token-and-duration transducer (Xu and others, arXiv:2304.06795).
 //! Names and layout are those of transformers' `ParakeetForCTC` and `ParakeetForTDT`.
 //!
-//! Windows are encoded one after the other, each alone, and read together, greedily.
+//! Windows are encoded one after the other, each alone, and read together, greedily or with beams.
 
+mod beams;
 mod model;
 mod tdt;
 

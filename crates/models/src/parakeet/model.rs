@@ -10,7 +10,8 @@ use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fast_conformer::Encoder;
 use crate::fused::log_sum_exp;
 use crate::layers::{Linear, LoadedBytes, Loader, Tick, computed_in, dtype};
-use crate::token::{arg_max, spelled};
+use crate::largest::arg_max;
+use crate::token::spelled;
 use crate::{Error, Token, Weights};
 
 /// A loaded Parakeet model. Immutable.
@@ -100,18 +101,21 @@ impl Parakeet {
     }
 
     /// Tokens of windows, each as if it were alone. `windows` are the encoder's output,
-    /// (frames, width) each; `boost` has words to expect, as [`Self::words_to_expect`] finds them.
+    /// (frames, width) each; a transducer follows the `beams` likeliest texts of each at once, 1 being greedy; `boost` has
+    /// words to expect, as [`Self::words_to_expect`] finds them.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if `tick` returned `false`; [`Error::Candle`] if memory runs out.
     pub fn read(
         &self,
         windows: &[Tensor],
+        beams: usize,
         boost: Option<&Boost>,
         on_step: &Tick,
     ) -> Result<Vec<Vec<Token>>, Error> {
         match &self.head {
             Head::Ctc(ctc) => windows.iter().map(|frames| ctc.read(frames, boost)).collect(),
+            Head::Tdt(tdt) if beams > 1 => tdt.read_with_beams(windows, beams, boost, on_step),
             Head::Tdt(tdt) => tdt.read(windows, boost, on_step),
         }
     }

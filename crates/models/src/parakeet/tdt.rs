@@ -11,7 +11,7 @@ use crate::layers::{Linear, Loader, Tick, tick};
 use crate::matrix::{Matrix, with_values};
 use crate::packed::FEW_ROWS;
 use crate::speakers::lstm;
-use crate::token::arg_max;
+use crate::largest::arg_max;
 use crate::{Error, Token};
 
 /// Prediction network and joint network. They compute on the host.
@@ -22,11 +22,11 @@ pub struct Tdt {
     predicted: Linear,
     frames: Linear,
     head: Linear,
-    durations: Vec<usize>,
+    pub(super) durations: Vec<usize>,
     max_symbols: usize,
-    blank: u32,
-    vocabulary: usize,
-    width: usize,
+    pub(super) blank: u32,
+    pub(super) vocabulary: usize,
+    pub(super) width: usize,
 }
 
 /// Weights of a layer of long short-term memory: (4 width, width) for the input and for the state, and their biases.
@@ -61,16 +61,31 @@ struct Row<'a> {
 
 /// How far a window is read.
 #[derive(Clone)]
-struct Place {
+pub(super) struct Place {
     /// The frame that is read, and the tokens that were written at it.
-    at: usize,
-    symbols: usize,
+    pub(super) at: usize,
+    pub(super) symbols: usize,
     last: u32,
     state: PredictorState,
     /// What follows from the last token, and the state behind it; `None` where that was not computed yet.
     prediction: Option<(Vec<f32>, PredictorState)>,
-    tokens: Vec<Token>,
-    progress: Progress,
+    pub(super) tokens: Vec<Token>,
+    pub(super) progress: Progress,
+}
+
+impl Place {
+    /// Goes on with a token to frame `at`, where `symbols` are written already.
+    pub(super) fn write(&mut self, token: Token, (at, symbols): (usize, usize), boost: Option<&Boost>) {
+        self.tokens.push(token);
+        self.last = token.id;
+        if let Some((_, state)) = self.prediction.take() {
+            self.state = state;
+        }
+        (self.at, self.symbols) = (at, symbols);
+        if let Some(boost) = boost {
+            boost.advance(&mut self.progress, token.id);
+        }
+    }
 }
 
 impl Row<'_> {
@@ -210,19 +225,24 @@ impl Tdt {
         Ok(Row {
             length: frames.dim(0)?,
             frames: frames.flatten_all()?.to_vec1()?,
-            place: Place {
-                at: 0,
-                symbols: 0,
-                last: self.blank,
-                state: self.start(),
-                prediction: None,
-                tokens: Vec::new(),
-                progress: Progress::default(),
-            },
+            place: self.beginning(),
             boost,
             detour: None,
             is_refused: false,
         })
+    }
+
+    /// Before the first frame.
+    pub(super) fn beginning(&self) -> Place {
+        Place {
+            at: 0,
+            symbols: 0,
+            last: self.blank,
+            state: self.start(),
+            prediction: None,
+            tokens: Vec::new(),
+            progress: Progress::default(),
+        }
     }
 
     /// Takes every window one token or blank further; whether there was one that had not ended.
@@ -231,25 +251,8 @@ impl Tdt {
         if open.is_empty() {
             return Ok(false);
         }
-        let width = self.width;
-        let asked: Vec<usize> = (0..open.len()).filter(|row| open[*row].place.prediction.is_none()).collect();
-        if !asked.is_empty() {
-            let tokens: Vec<u32> = asked.iter().map(|row| open[*row].place.last).collect();
-            let states: Vec<&PredictorState> = asked.iter().map(|row| &open[*row].place.state).collect();
-            let (predicted, after) = self.predict(&tokens, &states)?;
-            let predicted: Vec<Vec<f32>> = predicted.to_vec2()?;
-            for ((row, prediction), state) in asked.into_iter().zip(predicted).zip(after) {
-                open[row].place.prediction = Some((prediction, state));
-            }
-        }
-        let mut sums = Vec::with_capacity(open.len() * width);
-        for row in &open {
-            let Place { at, prediction, .. } = &row.place;
-            let frame = &row.frames[at * width..(at + 1) * width];
-            let prediction = prediction.as_ref().map_or(&[][..], |(prediction, _)| prediction);
-            sums.extend(frame.iter().zip(prediction).map(|(frame, prediction)| frame + prediction));
-        }
-        let logits = self.join(&Tensor::from_vec(sums, (open.len(), width), &Device::Cpu)?)?;
+        let places = open.iter_mut().map(|row| (&row.frames[..], &mut row.place)).collect();
+        let logits = self.ask(places)?;
         let answers = self.vocabulary + self.durations.len();
         with_values(&logits, |logits| {
             for (row, logits) in open.iter_mut().zip(logits.chunks_exact(answers)) {
@@ -259,15 +262,49 @@ impl Tdt {
         Ok(true)
     }
 
+    /// What the networks say at places in windows whose frames are these: as [`Self::join`].
+    pub(super) fn ask(&self, mut places: Vec<(&[f32], &mut Place)>) -> Result<Tensor, Error> {
+        let width = self.width;
+        let asked: Vec<usize> = (0..places.len()).filter(|row| places[*row].1.prediction.is_none()).collect();
+        if !asked.is_empty() {
+            let tokens: Vec<u32> = asked.iter().map(|row| places[*row].1.last).collect();
+            let states: Vec<&PredictorState> = asked.iter().map(|row| &places[*row].1.state).collect();
+            let (predicted, after) = self.predict(&tokens, &states)?;
+            let predicted: Vec<Vec<f32>> = predicted.to_vec2()?;
+            for ((row, prediction), state) in asked.into_iter().zip(predicted).zip(after) {
+                places[row].1.prediction = Some((prediction, state));
+            }
+        }
+        let mut sums = Vec::with_capacity(places.len() * width);
+        for (frames, place) in &places {
+            let frame = &frames[place.at * width..(place.at + 1) * width];
+            let prediction = place.prediction.as_ref().map_or(&[][..], |(prediction, _)| prediction);
+            sums.extend(frame.iter().zip(prediction).map(|(frame, prediction)| frame + prediction));
+        }
+        self.join(&Tensor::from_vec(sums, (places.len(), width), &Device::Cpu)?)
+    }
+
+    /// The frame that is read after a token, or a blank, that takes `frames`, and the tokens that are written at it.
+    pub(super) fn behind(&self, place: &Place, is_blank: bool, frames: usize) -> (usize, usize) {
+        if is_blank {
+            // Nothing would change at the same frame.
+            return (place.at + frames.max(1), 0);
+        }
+        match place.symbols + 1 {
+            _ if frames > 0 => (place.at + frames, 0),
+            // As NeMo: a network that never goes on is taken further.
+            symbols if symbols >= self.max_symbols => (place.at + 1, 0),
+            symbols => (place.at, symbols),
+        }
+    }
+
     /// What the logits say of a window's frame.
     fn take(&self, row: &mut Row, logits: &[f32]) {
         let (tokens, durations) = logits.split_at(self.vocabulary);
         let own = arg_max(tokens);
         let frames = self.durations.get(arg_max(durations)).copied().unwrap_or_default();
         if own == self.blank as usize {
-            // Nothing would change at the same frame.
-            row.place.at += frames.max(1);
-            row.place.symbols = 0;
+            (row.place.at, row.place.symbols) = self.behind(&row.place, true, frames);
             row.settle();
             return;
         }
@@ -283,21 +320,8 @@ impl Tdt {
         }
         let place = &mut row.place;
         let probability = (tokens[id] - log_sum_exp(tokens)).exp();
-        place.tokens.push(Token { id: id as u32, frame: place.at, frames, probability });
-        place.last = id as u32;
-        if let Some((_, state)) = place.prediction.take() {
-            place.state = state;
-        }
-        place.at += frames;
-        place.symbols = if frames > 0 { 0 } else { place.symbols + 1 };
-        // As NeMo: a network that never goes on is taken further.
-        if place.symbols >= self.max_symbols {
-            place.at += 1;
-            place.symbols = 0;
-        }
-        if let Some(boost) = row.boost {
-            boost.advance(&mut place.progress, id as u32);
-        }
+        let token = Token { id: id as u32, frame: place.at, frames, probability };
+        place.write(token, self.behind(place, false, frames), row.boost);
         row.settle();
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use audio::NemoMel;
 use candle_core::{Device, Tensor};
+use formats::ParakeetHead;
 use memory::Precision;
 use models::parakeet::{Head, Parakeet, Tdt};
 use models::{Error, Token};
@@ -123,7 +124,7 @@ fn each_stage_is_that_of_the_reference() {
     }
 
     let encoded = model.encoder.forward(&spectrogram, &|| true).unwrap();
-    let read = model.read(&[encoded], None, &|| true).unwrap();
+    let read = model.read(&[encoded], 1, None, &|| true).unwrap();
     let expected =
         (integers(&golden["nemo_tokens"]), integers(&golden["nemo_starts"]), integers(&golden["durations"]));
     assert_eq!(told(&read[0]), expected);
@@ -139,7 +140,7 @@ fn the_ctc_head_is_that_of_the_reference() {
     let expected = tensors(&data("first").join("ctc.safetensors"));
     let Head::Ctc(ctc) = &model.head else { panic!("a transducer") };
     assert_near(&ctc.logits(&encoded).unwrap(), &expected["logits"], "logits");
-    let read = model.read(&[encoded], None, &|| true).unwrap();
+    let read = model.read(&[encoded], 1, None, &|| true).unwrap();
     assert_eq!(runs(&integers(&expected["best"]), 32), as_runs(&read[0]));
 }
 
@@ -193,7 +194,7 @@ fn one_second_to_forty_are_those_of_a_padded_batch() {
             assert_near(&encoded, &golden[&format!("encoded.{number}")], &format!("{length} encoded"));
             windows.push(encoded);
         }
-        let together = model.read(&windows, None, &|| true).unwrap();
+        let together = model.read(&windows, 1, None, &|| true).unwrap();
         for (number, (window, tokens)) in windows.iter().zip(&together).enumerate() {
             let of = |part: &str| integers(&golden[&format!("{part}.{number}")]);
             if is_ctc {
@@ -202,10 +203,86 @@ fn one_second_to_forty_are_those_of_a_padded_batch() {
                 assert_eq!(told(tokens), (of("tokens"), of("starts"), of("durations")), "{number}");
             }
             // Not even a bit depends on what is beside it.
-            let alone = model.read(std::slice::from_ref(window), None, &|| true).unwrap();
+            let alone = model.read(std::slice::from_ref(window), 1, None, &|| true).unwrap();
             assert_eq!(&alone[0], tokens, "{number}");
         }
     }
+}
+
+/// The log-probability of a text, of all ways of placing it in time together: the forward algorithm
+/// (Graves, arXiv:1211.3711, with durations as in arXiv:2304.06795).
+fn log_probability(model: &Parakeet, window: &Tensor, text: &[Token]) -> f64 {
+    let (Head::Tdt(tdt), ParakeetHead::Tdt { durations, .. }) = (&model.head, &model.config.head) else {
+        panic!("no transducer")
+    };
+    let vocabulary = model.config.dimensions.vocabulary as usize;
+    let blank = model.config.blank as usize;
+    let frames = tdt.project(window).unwrap();
+    let length = frames.dim(0).unwrap();
+    let mut state = tdt.start();
+    let mut ways = vec![vec![f64::NEG_INFINITY; length + 1]; text.len() + 1];
+    ways[0][0] = 0.0;
+    let add = |to: &mut f64, more: f64| {
+        let most = to.max(more);
+        if most > f64::NEG_INFINITY {
+            *to = most + ((*to - most).exp() + (more - most).exp()).ln();
+        }
+    };
+    let shares = |logits: &[f32]| -> Vec<f64> {
+        let sum: f64 = logits.iter().map(|x| f64::from(*x).exp()).sum();
+        logits.iter().map(|x| f64::from(*x) - sum.ln()).collect()
+    };
+    for written in 0..=text.len() {
+        let last = if written == 0 { model.config.blank } else { text[written - 1].id };
+        let (predicted, after) = tdt.predict(&[last], &[&state]).unwrap();
+        state = after.into_iter().next().unwrap();
+        let logits: Vec<Vec<f32>> =
+            tdt.join(&frames.broadcast_add(&predicted).unwrap()).unwrap().to_vec2().unwrap();
+        for frame in 0..length {
+            let (tokens, of_durations) = logits[frame].split_at(vocabulary);
+            let (tokens, of_durations) = (shares(tokens), shares(of_durations));
+            for (duration, share) in durations.iter().zip(of_durations) {
+                let here = ways[written][frame] + share;
+                add(&mut ways[written][(frame + duration.max(&1)).min(length)], here + tokens[blank]);
+                if let Some(next) = text.get(written) {
+                    add(&mut ways[written + 1][(frame + duration).min(length)], here + tokens[next.id as usize]);
+                }
+            }
+        }
+    }
+    ways[text.len()][length]
+}
+
+#[test]
+fn beams_find_a_likelier_text_which_nothing_beside_it_changes() {
+    let folder = folder("second", false);
+    let model = load(folder.path(), Precision::F32).unwrap();
+    let window = |length: usize| {
+        let spectrogram = NemoMel::new(80).normalised(&sound(length));
+        model.encoder.forward(&spectrogram, &|| true).unwrap()
+    };
+    let windows: Vec<Tensor> = [16_000, 48_000, 116_800].into_iter().map(window).collect();
+    let read = |beams: usize| model.read(&windows, beams, None, &|| true).unwrap();
+    let greedy = read(1);
+    let mut before: Vec<f64> =
+        windows.iter().zip(&greedy).map(|(window, text)| log_probability(&model, window, text)).collect();
+    let least = before.clone();
+    for beams in [2, 4, 8] {
+        let found = read(beams);
+        for (number, (window, text)) in windows.iter().zip(&found).enumerate() {
+            let log_probability = log_probability(&model, window, text);
+            println!("{number}: {beams} beams {log_probability}, less {}", before[number]);
+            assert!(log_probability >= least[number], "{number}: {beams} beams");
+            before[number] = log_probability;
+            let places: Vec<usize> = text.iter().map(|token| token.frame).collect();
+            assert!(places.is_sorted() && places.iter().all(|place| *place < window.dim(0).unwrap()));
+            assert!(text.iter().all(|token| token.probability > 0.0 && token.probability <= 1.0));
+            let alone = model.read(std::slice::from_ref(window), beams, None, &|| true).unwrap();
+            assert_eq!(&alone[0], text, "{number}: {beams} beams");
+        }
+    }
+    assert!(before.iter().zip(&least).all(|(most, least)| most > least), "{before:?}, {least:?}");
+    assert!(matches!(model.read(&windows, 4, None, &|| false), Err(Error::Interrupted)));
 }
 
 #[test]
@@ -234,7 +311,7 @@ fn every_precision_computes_and_is_held_as_asked() {
         let off = difference(&numbers(&encoded), &expected);
         println!("{precision}: off by {off}");
         assert!(off < most, "{precision}: off by {off}");
-        model.read(&[encoded], None, &|| true).unwrap();
+        model.read(&[encoded], 1, None, &|| true).unwrap();
 
         // As a file of its own it is the same model.
         let file = folder.path().join(format!("{precision}"));
@@ -313,6 +390,6 @@ fn a_cancelled_model_stops() {
     let spectrogram = NemoMel::new(128).normalised(&sound(16_000));
     assert!(matches!(model.encoder.forward(&spectrogram, &|| false), Err(Error::Interrupted)));
     let encoded = model.encoder.forward(&spectrogram, &|| true).unwrap();
-    assert!(matches!(model.read(&[encoded], None, &|| false), Err(Error::Interrupted)));
+    assert!(matches!(model.read(&[encoded], 1, None, &|| false), Err(Error::Interrupted)));
     assert!(model.encoder.forward(&[], &|| true).is_err());
 }

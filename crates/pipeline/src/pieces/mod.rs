@@ -11,7 +11,7 @@ use models::Token;
 use models::fast_conformer::Encoder;
 use rayon::prelude::*;
 use transcript::{Segment, Span, Task, Time};
-use wire::Point;
+use wire::{LastWord, Point};
 
 use words::{TimedWord, begun_within, segments, without_repeats, words};
 
@@ -101,17 +101,19 @@ pub fn run(
         first.start = first.start.max(seek);
     }
     let mut written_to = from.written_to;
-    let mut last: Option<TimedWord> = None;
+    let mut last = from.last_word.clone();
     let mut rest = &pieces[..];
     while let Some(first) = rest.first() {
-        let point = |piece: &Range<usize>, written_to| Point {
+        let point = |piece: &Range<usize>, written_to, last_word: &Option<LastWord>| Point {
             position: sample(piece.end.min(within.end)),
             written_to,
+            last_word: last_word.clone(),
             ..Point::default()
         };
         if skip.contains(&sample(first.start)) {
             rest = &rest[1..];
-            observer.step(Step::Found(Found { point: point(first, written_to), ..Found::default() }))?;
+            let point = point(first, written_to, &last);
+            observer.step(Step::Found(Found { point, ..Found::default() }))?;
             continue;
         }
         let most = observer.batch_size().max(1);
@@ -135,8 +137,8 @@ pub fn run(
                     written_to = last.end;
                 }
             }
-            last = words.last().cloned().or(last);
-            found.point = point(piece, written_to);
+            last = words.last().map(TimedWord::as_last).or(last);
+            found.point = point(piece, written_to, &last);
             observer.step(Step::Found(found))?;
         }
     }
@@ -271,7 +273,7 @@ impl Ear<'_> {
         &self,
         piece: &Range<usize>,
         words: Vec<TimedWord>,
-        last: Option<&TimedWord>,
+        last: Option<&LastWord>,
     ) -> Result<Vec<TimedWord>, StageError> {
         // The words of a translation do not follow the sound: a gap says nothing of what is missing.
         let is_translated = self.request.task == Task::Translate;
@@ -310,7 +312,7 @@ impl Ear<'_> {
         let mut filled = Vec::with_capacity(words.len());
         for number in 0..=words.len() {
             if let Some((found, _)) = read.next_if(|(_, (before, _))| *before == number) {
-                let before = filled.last().or(last);
+                let before = filled.last().map(TimedWord::as_last).or_else(|| last.cloned());
                 filled.extend(without_repeats(found, before, words.get(number)));
             }
             filled.extend(words.get(number).cloned());

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use models::{Token, text_of};
 use transcript::{Segment, Span, Time, Word};
+use wire::LastWord;
 
 use super::FRAMES_PER_TOKEN_FRAME;
 use crate::steps::time;
@@ -41,15 +42,20 @@ pub struct TimedWord {
 }
 
 impl TimedWord {
+    /// As what comes behind it is compared with it.
+    pub fn as_last(&self) -> LastWord {
+        LastWord { text: self.plain(), end: self.end }
+    }
+
     /// In small letters, without punctuation; empty for what is no word.
     fn plain(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     }
 
-    fn is_repeat_of(&self, other: &Self) -> bool {
-        let plain = self.plain();
-        !plain.is_empty() && plain == other.plain()
+    /// Whether it is the word that has these small letters.
+    fn is_repeat_of(&self, plain: &str) -> bool {
+        !plain.is_empty() && self.plain() == plain
     }
 }
 
@@ -85,11 +91,11 @@ pub fn begun_within(pieces: &[String], tokens: &[Token], frames: Range<usize>) -
 /// heard twice, a word is said to begin at two times.
 pub fn without_repeats(
     mut found: Vec<TimedWord>,
-    before: Option<&TimedWord>,
+    before: Option<LastWord>,
     behind: Option<&TimedWord>,
 ) -> Vec<TimedWord> {
     if let Some(behind) = behind {
-        if found.last().is_some_and(|word| word.end + APART >= behind.start && word.is_repeat_of(behind)) {
+        if found.last().is_some_and(|word| word.end + APART >= behind.start && word.is_repeat_of(&behind.plain())) {
             found.pop();
         }
         // What is written behind it begins there.
@@ -100,7 +106,7 @@ pub fn without_repeats(
     }
     if let (Some(word), Some(before)) = (found.first(), before)
         && word.start <= before.end + APART
-        && word.is_repeat_of(before)
+        && word.is_repeat_of(&before.text)
     {
         found.remove(0);
     }
@@ -290,7 +296,7 @@ mod tests {
             (3.6, "keyboard", Some(("keyboard", 3.5, 3.5))),
         ] {
             let (before, behind) = (timed(1.0, "the"), timed(3.5, "House."));
-            let found = without_repeats(timed(start, heard), before.first(), behind.first());
+            let found = without_repeats(timed(start, heard), before.first().map(TimedWord::as_last), behind.first());
             let text: Vec<u8> = found.iter().flat_map(|word| word.text.iter().copied()).collect();
             let text = String::from_utf8(text).unwrap();
             let ends = found.first().zip(found.last());
@@ -299,7 +305,7 @@ mod tests {
         }
         assert_eq!(without_repeats(timed(2.0, "house"), None, None).len(), 1);
         let marks = timed(1.6, "—");
-        assert_eq!(without_repeats(timed(2.0, "— no"), marks.first(), None).len(), 2);
+        assert_eq!(without_repeats(timed(2.0, "— no"), marks.first().map(TimedWord::as_last), None).len(), 2);
     }
 
     #[test]

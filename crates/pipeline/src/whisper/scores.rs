@@ -2,7 +2,7 @@
 
 use models::boost::likeliest;
 use models::choose::{Candidates, Chance};
-use models::log_sum_exp;
+use models::{arg_max, log_sum_exp, top};
 
 /// What a search knows of one row: all logits, those that are not allowed masked, and what is added to some of them
 /// before one is chosen; or the likeliest of them, or the one that was drawn.
@@ -97,30 +97,6 @@ pub fn max(logits: &[f32]) -> f32 {
     logits.iter().fold(f32::NEG_INFINITY, |most, x| if *x > most { *x } else { most })
 }
 
-/// The first of the largest entries.
-pub fn arg_max(logits: &[f32]) -> usize {
-    let max = max(logits);
-    logits.iter().position(|x| *x == max).unwrap_or_default()
-}
-
-/// The `count` largest entries with their values, largest first, earlier ones
-/// before later ones of the same value. Masked entries are left out.
-pub fn top(logits: &[f32], count: usize) -> Vec<(usize, f32)> {
-    let mut best: Vec<(usize, f32)> = Vec::with_capacity(count + 1);
-    for (index, value) in logits.iter().enumerate() {
-        if *value == f32::NEG_INFINITY {
-            continue;
-        }
-        if best.len() == count && best.last().is_some_and(|(_, worst)| worst >= value) {
-            continue;
-        }
-        let place = best.partition_point(|(_, other)| other >= value);
-        best.insert(place, (index, *value));
-        best.truncate(count);
-    }
-    best
-}
-
 /// The softmax of a row, in place.
 pub fn softmax(logits: &mut [f32]) {
     let total = log_sum_exp(logits);
@@ -132,14 +108,6 @@ pub fn softmax(logits: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn top_is_ordered_and_skips_masked_entries() {
-        let row = [0.5, f32::NEG_INFINITY, 2.0, 2.0, -1.0];
-        assert_eq!(top(&row, 3), [(2, 2.0), (3, 2.0), (0, 0.5)]);
-        assert_eq!(top(&row, 9).len(), 4);
-        assert_eq!(arg_max(&row), 2);
-    }
 
     #[test]
     fn tokens_are_drawn_by_their_shares() {

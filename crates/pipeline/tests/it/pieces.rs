@@ -12,7 +12,7 @@ use random_models::{
     CanarySize, Options, ParakeetSize, WeightType, corpus, write_canary_model, write_parakeet_model,
 };
 use transcript::{Segment, Span, Task, Time, Transcript};
-use wire::{DecodingOptions, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy};
+use wire::{DecodingOptions, DeviceChoice, ErrorCode, Event, Failure, Job, LastWord, Point, Strategy};
 
 use crate::support::wav;
 
@@ -147,7 +147,21 @@ fn the_text_does_not_depend_on_how_it_is_read() {
             let mut rest = Watch::new(2);
             run(&request, &point, &mut rest).unwrap();
             assert_eq!([first.segments(), rest.segments()].concat(), text, "{name}: from point {count}");
+            // All that is known of what came before is in the point.
+            let last_words = |found: &[Found]| -> Vec<Option<LastWord>> {
+                found.iter().map(|it| it.point.last_word.clone()).collect()
+            };
+            assert_eq!(last_words(&rest.found), last_words(&whole.found[count..]), "{name}: from point {count}");
         }
+        // With beams too; they are of a transducer alone.
+        let beams = DecodingOptions { beam_size: 3, ..settings.clone() };
+        let [alone, together] = [1, 3].map(|batch| {
+            let mut watch = Watch::new(batch);
+            run(&Request { settings: &beams, ..request }, &Point::default(), &mut watch).unwrap();
+            watch.segments()
+        });
+        assert_eq!(alone, together, "{name}: with beams");
+        assert_eq!(alone != text, name == PARAKEET, "{name}: with beams");
         // A piece that is skipped is a gap, and nothing else.
         let skipped = [whole.began[1].0];
         let mut without = Watch::new(3);

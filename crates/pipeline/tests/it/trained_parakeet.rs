@@ -14,7 +14,12 @@ fn trained() -> PathBuf {
 }
 
 fn transcribe(engine: &mut Engine, file: &Path) -> Transcript {
-    let job = Job { device: DeviceChoice::Cpu, ..Job::new(1, file, trained()) };
+    transcribe_with(engine, file, 1)
+}
+
+fn transcribe_with(engine: &mut Engine, file: &Path, beams: usize) -> Transcript {
+    let mut job = Job { device: DeviceChoice::Cpu, ..Job::new(1, file, trained()) };
+    job.decoding.beam_size = beams;
     engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()
 }
 
@@ -25,13 +30,24 @@ fn words(transcript: &Transcript) -> Vec<String> {
 
 #[test]
 fn synthetic_speech_has_few_wrong_words() {
-    check_synthetic_speech(&corpus::bundled(), 0.02);
+    check_synthetic_speech(&corpus::bundled(), 1, 0.02);
+}
+
+#[test]
+fn synthetic_speech_has_few_wrong_words_with_beams() {
+    check_synthetic_speech(&corpus::bundled(), 5, 0.02);
 }
 
 #[test]
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
-    check_synthetic_speech(&corpus::full(), 0.02);
+    check_synthetic_speech(&corpus::full(), 1, 0.02);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn synthetic_speech_has_few_wrong_words_with_beams_in_the_full_corpus() {
+    check_synthetic_speech(&corpus::full(), 5, 0.02);
 }
 
 #[test]
@@ -51,13 +67,13 @@ fn the_first_text_comes_before_more_than_ten_seconds_are_heard() {
 
 /// Other sentences with the voices that both starters learned. Of the full corpus openai/whisper writes 7.77 % of the
 /// words wrong with the starter Whisper.
-fn check_synthetic_speech(corpus: &Path, wrong: f64) {
+fn check_synthetic_speech(corpus: &Path, beams: usize, wrong: f64) {
     /// Seconds between where a sentence that is written exactly begins and where its segment does, of nine in ten.
     const LATE: f64 = 0.4;
     let mut engine = Engine::new();
     let (mut errors, mut said, mut late) = (0, 0, Vec::new());
     for (name, truth) in jsons(&corpus.join("audio/synthetic")) {
-        let found = transcribe(&mut engine, &corpus.join(format!("audio/synthetic/{name}.flac")));
+        let found = transcribe_with(&mut engine, &corpus.join(format!("audio/synthetic/{name}.flac")), beams);
         let sentences = truth["segments"].as_array().unwrap();
         let text = |sentence: &serde_json::Value| sentence["text"].as_str().unwrap().to_owned();
         let wanted = normalised(&sentences.iter().map(text).collect::<Vec<_>>().join(" "));
@@ -151,6 +167,16 @@ fn fourteen_minutes() -> (Vec<f32>, Vec<String>, Vec<Time>) {
 #[test]
 #[ignore = "full corpus: make soak"]
 fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_whole() {
+    check_cuts(1);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_whole_with_beams() {
+    check_cuts(5);
+}
+
+fn check_cuts(beams: usize) {
     /// Change of the share of wrong words in the mean of all cuts.
     const IN_THE_MEAN: f64 = 0.0005;
     /// The same at each cut.
@@ -161,14 +187,15 @@ fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_who
     let file = folder.path().join("talk.wav");
     std::fs::write(&file, wav(&sound)).unwrap();
     let mut engine = Engine::new();
-    let whole = words(&transcribe(&mut engine, &file));
+    let whole = words(&transcribe_with(&mut engine, &file, beams));
     let of_whole = edit_distance(&said, &whole) as f64 / said.len() as f64;
     let end = Time::from_seconds(sound.len() as f64 / 16_000.0);
     let mut changes = Vec::new();
     for at in pauses.into_iter().step_by(EVERY) {
         let mut both = Vec::new();
         for span in [Span::new(Time::ZERO, at), Span::new(at, end)] {
-            let job = Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
+            let mut job = Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
+            job.decoding.beam_size = beams;
             both.extend(words(&engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()));
         }
         changes.push(edit_distance(&said, &both) as f64 / said.len() as f64 - of_whole);

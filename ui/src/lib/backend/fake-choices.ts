@@ -19,7 +19,7 @@ function facts(fit: Fit, peak: number, weights: number, count: number, more: Par
     finds_language: true,
     takes_translation: true,
     takes_prompt: true,
-    takes_search: true,
+    takes_beams: true,
     suits: true,
     speed: null,
     ...more,

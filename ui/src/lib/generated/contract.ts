@@ -1924,7 +1924,7 @@ takes_prompt: boolean,
 /**
  * It can search more than one way.
  */
-takes_search: boolean, 
+takes_beams: boolean, 
 /**
  * Whether it knows the language and the task that are set.
  */

@@ -12,7 +12,7 @@ vi.mock("uplot", () => ({ default: class {} }));
 
 beforeAll(fillIn);
 
-const NOTHING = { takes_language: false, finds_language: false, takes_translation: false, takes_prompt: false, takes_search: false };
+const NOTHING = { takes_language: false, finds_language: false, takes_translation: false, takes_prompt: false, takes_beams: false };
 
 /** The window with a model that can be asked for no more than that. */
 async function window(limits: Partial<ModelFacts> = NOTHING, asked: Partial<Settings> = { language: "de", translate: true }): Promise<Steno> {
@@ -36,7 +36,7 @@ test("what the model can’t be asked for is disabled, with the reason, and come
   expect(language().closest("label")?.title).toBe(t.settings.cant.language);
   expect([translate().disabled, translate().checked]).toEqual([true, false]);
   expect(translate().closest("label")?.title).toBe(t.settings.cant.translation);
-  for (const [id, reason] of [["all-beams", t.settings.cant.search], ["all-prompt", t.settings.cant.prompt]] as const) {
+  for (const [id, reason] of [["all-beams", t.settings.cant.beams], ["all-prompt", t.settings.cant.prompt]] as const) {
     const field = screen.getByTestId<HTMLInputElement>(id);
     expect([field.disabled, field.labels?.[0]?.textContent?.includes(reason)], id).toEqual([true, true]);
   }

@@ -234,7 +234,7 @@ export const de: Text = {
       detection: "Diesem Modell muss die Sprache vorgegeben werden.",
       translation: "Dieses Modell kann nicht übersetzen.",
       prompt: "Dieses Modell nimmt keine Vorgabe an.",
-      search: "Dieses Modell sucht nur auf eine Weise.",
+      beams: "Dieses Modell sucht nur auf eine Weise.",
     },
     label: "Einstellungen für die nächste Aufnahme",
     model: "Modell",

@@ -237,7 +237,7 @@ export const en = {
       detection: "This model must be told the language.",
       translation: "This model can’t translate.",
       prompt: "This model takes no prompt.",
-      search: "This model has one way to search.",
+      beams: "This model has one way to search.",
     },
     label: "Settings for the next recording",
     model: "Model",

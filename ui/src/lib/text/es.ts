@@ -235,7 +235,7 @@ export const es: Text = {
       detection: "A este modelo hay que indicarle el idioma.",
       translation: "Este modelo no puede traducir.",
       prompt: "Este modelo no admite indicaciones.",
-      search: "Este modelo solo busca de una manera.",
+      beams: "Este modelo solo busca de una manera.",
     },
     label: "Ajustes de la próxima grabación",
     model: "Modelo",

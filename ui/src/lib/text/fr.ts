@@ -238,7 +238,7 @@ export const fr: Text = {
       detection: "La langue doit être indiquée à ce modèle.",
       translation: "Ce modèle ne peut pas traduire.",
       prompt: "Ce modèle n’accepte pas de texte préalable.",
-      search: "Ce modèle n’a qu’une façon de chercher.",
+      beams: "Ce modèle n’a qu’une façon de chercher.",
     },
     label: "Réglages du prochain enregistrement",
     model: "Modèle",

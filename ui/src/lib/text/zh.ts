@@ -235,7 +235,7 @@ export const zh: Text = {
       detection: "必须为此模型指定语言。",
       translation: "此模型无法翻译。",
       prompt: "此模型不接受提示。",
-      search: "此模型只有一种搜索方式。",
+      beams: "此模型只有一种搜索方式。",
     },
     label: "下一个录音的设置",
     model: "模型",

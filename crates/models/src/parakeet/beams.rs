@@ -1,0 +1,252 @@
+//! Beam search of the token-and-duration transducer: several texts of a window are followed, frame by frame.
+//!
+//! What is compared are texts that were all read up to the same frame or beyond it, each as likely as all ways of
+//! placing it in time together (Graves, arXiv:1211.3711, section 2.5), as far as those were followed. NeMo's search of
+//! this kind of model is alike; it follows fewer durations.
+
+use std::collections::HashMap;
+
+use candle_core::Tensor;
+
+use super::tdt::{Place, Tdt};
+use crate::boost::{Boost, Progress};
+use crate::fused::log_sum_exp;
+use crate::layers::{Tick, tick};
+use crate::matrix::with_values;
+use crate::packed::FEW_ROWS;
+use crate::largest::{arg_max, top};
+use crate::{Error, Token};
+
+/// A text that is this much less likely than the best one, in nats, is given up.
+const FARTHEST: f32 = 8.0;
+
+/// A window that is being read.
+struct Search<'a> {
+    /// Its frames as the joint network takes them, (frames, width).
+    frames: Vec<f32>,
+    length: usize,
+    hypotheses: Vec<Hypothesis>,
+    beams: usize,
+    boost: Option<&'a Boost>,
+}
+
+/// A text that a window may have, up to a frame.
+struct Hypothesis {
+    log_probability: f32,
+    place: Place,
+}
+
+/// What a hypothesis may become; nothing of it is computed yet.
+struct Candidate {
+    /// Number of the hypothesis.
+    of: usize,
+    /// `None`: it is the hypothesis as it is, or behind a blank.
+    token: Option<Token>,
+    /// The frame that is read next, and the tokens that are written at it.
+    behind: (usize, usize),
+    log_probability: f32,
+    /// With what words to expect are worth.
+    score: f32,
+}
+
+impl Tdt {
+    /// Reads windows as [`Self::read`] does, each with so many hypotheses at once.
+    pub(super) fn read_with_beams(
+        &self,
+        windows: &[Tensor],
+        beams: usize,
+        boost: Option<&Boost>,
+        on_step: &Tick,
+    ) -> Result<Vec<Vec<Token>>, Error> {
+        let mut read = Vec::with_capacity(windows.len());
+        // Products of few rows are the same however many there are.
+        for windows in windows.chunks((FEW_ROWS / beams).max(1)) {
+            let mut searches =
+                windows.iter().map(|window| self.search(window, beams, boost)).collect::<Result<Vec<_>, _>>()?;
+            while self.follow(&mut searches)? {
+                tick(on_step)?;
+            }
+            read.extend(searches.into_iter().map(Search::best));
+        }
+        Ok(read)
+    }
+
+    fn search<'a>(&self, window: &Tensor, beams: usize, boost: Option<&'a Boost>) -> Result<Search<'a>, Error> {
+        let frames = self.project(window)?;
+        Ok(Search {
+            length: frames.dim(0)?,
+            frames: frames.flatten_all()?.to_vec1()?,
+            hypotheses: vec![Hypothesis { log_probability: 0.0, place: self.beginning() }],
+            beams,
+            boost,
+        })
+    }
+
+    /// In every window, takes the hypotheses that are farthest behind further; whether there were any.
+    fn follow(&self, searches: &mut [Search]) -> Result<bool, Error> {
+        let mut open: Vec<&mut Search> = searches.iter_mut().filter(|search| !search.is_read()).collect();
+        if open.is_empty() {
+            return Ok(false);
+        }
+        let mut places = Vec::new();
+        for search in &mut open {
+            let first = search.first();
+            let Search { frames, hypotheses, .. } = &mut **search;
+            let behind = hypotheses.iter_mut().filter(|it| it.place.at == first);
+            places.extend(behind.map(|it| (&frames[..], &mut it.place)));
+        }
+        let logits = self.ask(places)?;
+        let answers = self.vocabulary + self.durations.len();
+        with_values(&logits, |logits| {
+            let mut logits = logits.chunks_exact(answers);
+            for search in &mut open {
+                search.go_on(self, &mut logits);
+            }
+        })?;
+        Ok(true)
+    }
+}
+
+impl Search<'_> {
+    fn first(&self) -> usize {
+        self.hypotheses.iter().map(|it| it.place.at).min().unwrap_or(self.length)
+    }
+
+    fn is_read(&self) -> bool {
+        self.first() >= self.length
+    }
+
+    fn score(&self, log_probability: f32, progress: &Progress) -> f32 {
+        log_probability + self.boost.map_or(0.0, |boost| boost.worth(progress))
+    }
+
+    /// Goes on with the likeliest of what may follow from the hypotheses that are farthest behind, whose logits come in their order.
+    fn go_on<'a>(&mut self, of: &Tdt, logits: &mut impl Iterator<Item = &'a [f32]>) {
+        let first = self.first();
+        let mut candidates = Vec::new();
+        for (number, Hypothesis { log_probability, place }) in self.hypotheses.iter().enumerate() {
+            if place.at > first {
+                candidates.push(Candidate {
+                    of: number,
+                    token: None,
+                    behind: (place.at, place.symbols),
+                    log_probability: *log_probability,
+                    score: self.score(*log_probability, &place.progress),
+                });
+            } else if let Some(logits) = logits.next() {
+                self.follow(of, number, logits, &mut candidates);
+            }
+        }
+        let candidates = self.choose(candidates);
+        // Not copied where it is the last use.
+        let mut left: Vec<usize> = vec![0; self.hypotheses.len()];
+        candidates.iter().for_each(|it| left[it.of] += 1);
+        let mut hypotheses: Vec<Option<Hypothesis>> =
+            std::mem::take(&mut self.hypotheses).into_iter().map(Some).collect();
+        for Candidate { of, token, behind, log_probability, .. } in candidates {
+            left[of] -= 1;
+            let place = match left[of] {
+                0 => hypotheses[of].take().map(|it| it.place),
+                _ => hypotheses[of].as_ref().map(|it| it.place.clone()),
+            };
+            let Some(mut place) = place else { continue };
+            match token {
+                Some(token) => place.write(token, behind, self.boost),
+                None => (place.at, place.symbols) = behind,
+            }
+            if let Some(boost) = self.boost.filter(|_| place.at >= self.length) {
+                boost.end(&mut place.progress);
+            }
+            self.hypotheses.push(Hypothesis { log_probability, place });
+        }
+    }
+
+    /// What may follow from a hypothesis: a blank, or one of the likeliest tokens, with each duration.
+    fn follow(&self, of: &Tdt, number: usize, logits: &[f32], candidates: &mut Vec<Candidate>) {
+        let Hypothesis { log_probability, place } = &self.hypotheses[number];
+        let (tokens, durations) = logits.split_at(of.vocabulary);
+        let (all_tokens, all_durations) = (log_sum_exp(tokens), log_sum_exp(durations));
+        let mut push = |token: Option<usize>, score: &dyn Fn(f32) -> f32| {
+            let of_token = tokens[token.unwrap_or(of.blank as usize)] - all_tokens;
+            for (frames, duration) in of.durations.iter().zip(durations) {
+                let log_probability = log_probability + of_token + duration - all_durations;
+                let token = token.map(|id| Token {
+                    id: id as u32,
+                    frame: place.at,
+                    frames: *frames,
+                    probability: of_token.exp(),
+                });
+                let (at, symbols) = of.behind(place, token.is_none(), *frames);
+                let score = score(log_probability);
+                let behind = (at.min(self.length), symbols);
+                candidates.push(Candidate { of: number, token, behind, log_probability, score });
+            }
+        };
+        push(None, &|log_probability| self.score(log_probability, &place.progress));
+        for id in self.likeliest(of, place, tokens) {
+            let worth = self.boost.map_or(0.0, |boost| {
+                let mut progress = place.progress.clone();
+                boost.advance(&mut progress, id as u32);
+                boost.worth(&progress)
+            });
+            push(Some(id), &|log_probability| log_probability + worth);
+        }
+    }
+
+    /// As many tokens as there are beams, blank not among them.
+    fn likeliest(&self, of: &Tdt, place: &Place, tokens: &[f32]) -> Vec<usize> {
+        let blank = of.blank as usize;
+        let mut likeliest = top(tokens, self.beams + 1);
+        if let Some(boost) = self.boost {
+            let bonuses = boost.all_bonuses(&place.progress).into_iter();
+            let expected = bonuses.filter_map(|(id, bonus)| Some((id as usize, tokens.get(id as usize)? + bonus)));
+            likeliest.extend(expected);
+            likeliest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        }
+        let mut ids: Vec<usize> = Vec::with_capacity(self.beams);
+        for (id, _) in likeliest {
+            if id != blank && !ids.contains(&id) && ids.len() < self.beams {
+                ids.push(id);
+            }
+        }
+        ids
+    }
+
+    /// The best of the candidates, those with the same text at the same frame counted as one.
+    fn choose(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let mut places: HashMap<(Vec<u32>, usize), usize> = HashMap::new();
+        let mut chosen: Vec<Candidate> = Vec::new();
+        for candidate in candidates {
+            let written = self.hypotheses[candidate.of].place.tokens.iter().chain(&candidate.token);
+            let key = (written.map(|token| token.id).collect(), candidate.behind.0);
+            match places.get(&key) {
+                Some(place) => {
+                    let other = &mut chosen[*place];
+                    let both = log_sum_exp(&[other.log_probability, candidate.log_probability]);
+                    other.score += both - other.log_probability;
+                    other.log_probability = both;
+                }
+                None => {
+                    places.insert(key, chosen.len());
+                    chosen.push(candidate);
+                }
+            }
+        }
+        chosen.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let least = chosen.first().map_or(f32::NEG_INFINITY, |best| best.score - FARTHEST);
+        chosen.retain(|it| it.score >= least);
+        chosen.truncate(self.beams);
+        chosen
+    }
+
+    /// The likeliest text, words to expect counted.
+    fn best(mut self) -> Vec<Token> {
+        let score = |it: &Hypothesis| self.score(it.log_probability, &it.place.progress);
+        let scores: Vec<f32> = self.hypotheses.iter().map(score).collect();
+        match scores.is_empty() {
+            true => Vec::new(),
+            false => self.hypotheses.swap_remove(arg_max(&scores)).place.tokens,
+        }
+    }
+}
