@@ -5,8 +5,8 @@ use crate::Error;
 use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::decoder::CrossScores;
 use crate::fused::log_sum_exp;
-use crate::layers::Tick;
 use crate::largest::arg_max;
+use crate::layers::Tick;
 
 /// What was read in a window.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,10 +11,10 @@ use candle_core::Tensor;
 use super::tdt::{Place, Tdt};
 use crate::boost::{Boost, Progress};
 use crate::fused::log_sum_exp;
+use crate::largest::{arg_max, top};
 use crate::layers::{Tick, tick};
 use crate::matrix::with_values;
 use crate::packed::FEW_ROWS;
-use crate::largest::{arg_max, top};
 use crate::{Error, Token};
 
 /// A text that is this much less likely than the best one, in nats, is given up.
@@ -61,8 +61,10 @@ impl Tdt {
         let mut read = Vec::with_capacity(windows.len());
         // Products of few rows are the same however many there are.
         for windows in windows.chunks((FEW_ROWS / beams).max(1)) {
-            let mut searches =
-                windows.iter().map(|window| self.search(window, beams, boost)).collect::<Result<Vec<_>, _>>()?;
+            let mut searches = windows
+                .iter()
+                .map(|window| self.search(window, beams, boost))
+                .collect::<Result<Vec<_>, _>>()?;
             while self.follow(&mut searches)? {
                 tick(on_step)?;
             }
@@ -71,7 +73,12 @@ impl Tdt {
         Ok(read)
     }
 
-    fn search<'a>(&self, window: &Tensor, beams: usize, boost: Option<&'a Boost>) -> Result<Search<'a>, Error> {
+    fn search<'a>(
+        &self,
+        window: &Tensor,
+        beams: usize,
+        boost: Option<&'a Boost>,
+    ) -> Result<Search<'a>, Error> {
         let frames = self.project(window)?;
         Ok(Search {
             length: frames.dim(0)?,
@@ -166,6 +173,7 @@ impl Search<'_> {
         let Hypothesis { log_probability, place } = &self.hypotheses[number];
         let (tokens, durations) = logits.split_at(of.vocabulary);
         let (all_tokens, all_durations) = (log_sum_exp(tokens), log_sum_exp(durations));
+        let mut best = candidates.iter().map(|it| it.score).fold(f32::NEG_INFINITY, f32::max);
         let mut push = |token: Option<usize>, score: &dyn Fn(f32) -> f32| {
             let of_token = tokens[token.unwrap_or(of.blank as usize)] - all_tokens;
             for (frames, duration) in of.durations.iter().zip(durations) {
@@ -178,6 +186,10 @@ impl Search<'_> {
                 });
                 let (at, symbols) = of.behind(place, token.is_none(), *frames);
                 let score = score(log_probability);
+                if score < best - FARTHEST {
+                    continue;
+                }
+                best = best.max(score);
                 let behind = (at.min(self.length), symbols);
                 candidates.push(Candidate { of: number, token, behind, log_probability, score });
             }
@@ -199,7 +211,8 @@ impl Search<'_> {
         let mut likeliest = top(tokens, self.beams + 1);
         if let Some(boost) = self.boost {
             let bonuses = boost.all_bonuses(&place.progress).into_iter();
-            let expected = bonuses.filter_map(|(id, bonus)| Some((id as usize, tokens.get(id as usize)? + bonus)));
+            let expected =
+                bonuses.filter_map(|(id, bonus)| Some((id as usize, tokens.get(id as usize)? + bonus)));
             likeliest.extend(expected);
             likeliest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         }

@@ -9,8 +9,8 @@ use super::Tdt;
 use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fast_conformer::Encoder;
 use crate::fused::log_sum_exp;
-use crate::layers::{Linear, LoadedBytes, Loader, Tick, computed_in, dtype};
 use crate::largest::arg_max;
+use crate::layers::{Linear, LoadedBytes, Loader, Tick, computed_in, dtype};
 use crate::token::spelled;
 use crate::{Error, Token, Weights};
 

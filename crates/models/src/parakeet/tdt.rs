@@ -7,11 +7,11 @@ use formats::{ParakeetConfig, ParakeetHead};
 use super::model::on_host;
 use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fused::log_sum_exp;
+use crate::largest::arg_max;
 use crate::layers::{Linear, Loader, Tick, tick};
 use crate::matrix::{Matrix, with_values};
 use crate::packed::FEW_ROWS;
 use crate::speakers::lstm;
-use crate::largest::arg_max;
 use crate::{Error, Token};
 
 /// Prediction network and joint network. They compute on the host.

@@ -245,7 +245,10 @@ fn log_probability(model: &Parakeet, window: &Tensor, text: &[Token]) -> f64 {
                 let here = ways[written][frame] + share;
                 add(&mut ways[written][(frame + duration.max(&1)).min(length)], here + tokens[blank]);
                 if let Some(next) = text.get(written) {
-                    add(&mut ways[written + 1][(frame + duration).min(length)], here + tokens[next.id as usize]);
+                    add(
+                        &mut ways[written + 1][(frame + duration).min(length)],
+                        here + tokens[next.id as usize],
+                    );
                 }
             }
         }

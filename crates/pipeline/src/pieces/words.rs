@@ -95,7 +95,10 @@ pub fn without_repeats(
     behind: Option<&TimedWord>,
 ) -> Vec<TimedWord> {
     if let Some(behind) = behind {
-        if found.last().is_some_and(|word| word.end + APART >= behind.start && word.is_repeat_of(&behind.plain())) {
+        if found
+            .last()
+            .is_some_and(|word| word.end + APART >= behind.start && word.is_repeat_of(&behind.plain()))
+        {
             found.pop();
         }
         // What is written behind it begins there.
@@ -296,7 +299,8 @@ mod tests {
             (3.6, "keyboard", Some(("keyboard", 3.5, 3.5))),
         ] {
             let (before, behind) = (timed(1.0, "the"), timed(3.5, "House."));
-            let found = without_repeats(timed(start, heard), before.first().map(TimedWord::as_last), behind.first());
+            let found =
+                without_repeats(timed(start, heard), before.first().map(TimedWord::as_last), behind.first());
             let text: Vec<u8> = found.iter().flat_map(|word| word.text.iter().copied()).collect();
             let text = String::from_utf8(text).unwrap();
             let ends = found.first().zip(found.last());

@@ -157,8 +157,9 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
         let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
         let go_on = &mut |_: f64, _: Option<f64>| std::ops::ControlFlow::Continue(());
         let recording = audio::prepare(&file, &audio::PrepareOptions::default(), go_on).unwrap();
-        let read = |words: &[String], strength: f32, batch: usize| -> Vec<Segment> {
+        let search = |words: &[String], strength: f32, batch: usize, beams: usize| -> Vec<Segment> {
             let settings = DecodingOptions {
+                beam_size: beams,
                 vocabulary: words.to_vec(),
                 vocabulary_strength: strength,
                 ..DecodingOptions::default()
@@ -178,6 +179,7 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
             model.transcribe(&request, &Point::default(), &mut watch).unwrap();
             watch.segments()
         };
+        let read = |words: &[String], strength: f32, batch: usize| search(words, strength, batch, 1);
         let plain = read(&[], 12.0, 1);
         // Words of random weights are as likely as any: pairs in a row that were not.
         let written: Vec<&str> = plain.iter().flat_map(|segment| segment.text.split_whitespace()).collect();
@@ -190,7 +192,17 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
         let expected = read(&words, 12.0, 1);
         assert!(count(&text(&expected)) > count(&text(&plain)), "{name}: {}", text(&expected));
         assert_eq!(read(&words, 12.0, 3), expected, "{name}");
-        let probabilities = expected.iter().flat_map(|segment| &segment.words).map(|word| word.probability);
+        // With beams, a transducer's.
+        let plain = search(&[], 12.0, 1, 4);
+        assert_eq!(search(&words, 0.0, 1, 4), plain, "{name}");
+        let with_beams = search(&words, 12.0, 1, 4);
+        assert!(count(&text(&with_beams)) > count(&text(&plain)), "{name}: {}", text(&with_beams));
+        assert_eq!(search(&words, 12.0, 3, 4), with_beams, "{name}");
+        let probabilities = expected
+            .iter()
+            .chain(&with_beams)
+            .flat_map(|segment| &segment.words)
+            .map(|word| word.probability);
         assert!(probabilities.clone().all(|it| it > 0.0 && it <= 1.0));
     }
 }

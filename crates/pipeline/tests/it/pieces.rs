@@ -151,7 +151,11 @@ fn the_text_does_not_depend_on_how_it_is_read() {
             let last_words = |found: &[Found]| -> Vec<Option<LastWord>> {
                 found.iter().map(|it| it.point.last_word.clone()).collect()
             };
-            assert_eq!(last_words(&rest.found), last_words(&whole.found[count..]), "{name}: from point {count}");
+            assert_eq!(
+                last_words(&rest.found),
+                last_words(&whole.found[count..]),
+                "{name}: from point {count}"
+            );
         }
         // With beams too; they are of a transducer alone.
         let beams = DecodingOptions { beam_size: 3, ..settings.clone() };

@@ -65,6 +65,22 @@ fn the_first_text_comes_before_more_than_ten_seconds_are_heard() {
     assert!(reached.len() > 2 && (1..=most).contains(&reached[0]), "{reached:?}");
 }
 
+/// Words that nobody says are written nowhere, however the text is searched for.
+#[test]
+fn words_to_expect_that_nobody_says_change_nothing() {
+    let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
+    for beams in [1, 5] {
+        let mut job = Job { device: DeviceChoice::Cpu, ..Job::new(1, &*file, trained()) };
+        job.decoding.beam_size = beams;
+        let [plain, expecting] =
+            [&[][..], &["Oskarine", "Pendrithal", "Brackwater", "Thomasville"][..]].map(|list| {
+                job.decoding.vocabulary = list.iter().map(|word| (*word).to_owned()).collect();
+                words(&Engine::new().transcribe(&job, &Control::default(), &mut |_| ()).unwrap())
+            });
+        assert_eq!(plain, expecting, "{beams} beams");
+    }
+}
+
 /// Other sentences with the voices that both starters learned. Of the full corpus openai/whisper writes 7.77 % of the
 /// words wrong with the starter Whisper.
 fn check_synthetic_speech(corpus: &Path, beams: usize, wrong: f64) {
@@ -194,7 +210,8 @@ fn check_cuts(beams: usize) {
     for at in pauses.into_iter().step_by(EVERY) {
         let mut both = Vec::new();
         for span in [Span::new(Time::ZERO, at), Span::new(at, end)] {
-            let mut job = Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
+            let mut job =
+                Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
             job.decoding.beam_size = beams;
             both.extend(words(&engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()));
         }
