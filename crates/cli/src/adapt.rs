@@ -14,9 +14,11 @@ use memory::{DeviceKind, Network, TrainingFootprint};
 use serde::Serialize;
 use supervisor::{AdaptationNews, Engine};
 use transcript::errors::{Comparison, compare};
-use wire::{Adapt as Asked, AdaptProgress, AdaptSettings, ErrorCode, Event, Failure, FilePath, Job, NO_JOB};
+use wire::{
+    Adapt as Asked, AdaptProgress, AdaptSettings, ErrorCode, Event, Failure, FilePath, Job, Lesson, NO_JOB,
+};
 
-use crate::adapters::{store, word_errors};
+use crate::adapters::{all_word_errors, store};
 use crate::args::{EXIT_CODES, Machine};
 use crate::console::Console;
 use crate::ended::Ended;
@@ -37,6 +39,13 @@ words are wrong and no more of the others.
 
 The model itself stays as it is: what is learnt is an adapter, a file of a few megabytes (see `steno adapters`). \
 If the command is stopped, the same command goes on where it was. While it learns, it lets recordings go first.";
+
+/// Of what was learnt, so much is tried one after the other, until nothing else gets worse: a little less of it
+/// often keeps what it gained, and forgets less (Wortsman and others, arXiv:2109.01903).
+const STRENGTHS: [f32; 4] = [1.0, 0.7, 0.5, 0.35];
+
+/// So many corrections that were learnt are transcribed once more: they must not be worse than before.
+const MOST_LEARNT: usize = 30;
 
 /// Have a model learn from your corrections
 #[derive(Debug, Args)]
@@ -115,6 +124,8 @@ fn rate(text: &str) -> Result<f64, String> {
 struct Outcome<'a> {
     name: &'a str,
     kept: bool,
+    /// How much of what was learnt is kept, of 1.
+    strength: Option<f32>,
     adapter: Option<FilePath>,
     epoch: u32,
     losses: &'a [f32],
@@ -181,27 +192,23 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     };
     console.clear();
     console.info("Comparing with and without what was learnt.");
-    let figures = work.compare(&candidate, &mut console, &mut interrupt).await?;
-    let kept = is_better(&figures);
-    let file = AdapterFile::read(&candidate)
-        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate.as_path()))?;
-    if kept {
-        let card = formats::AdapterCard { figures: Some(figures.clone()), ..file.card.clone() };
-        let file = AdapterFile { card, path: candidate.clone(), ..file };
-        file.write().map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("It can't be written: {error}."))
-                .file(candidate.as_path())
-        })?;
+    let (strength, figures) = work.strength(&candidate, &mut console, &mut interrupt).await?;
+    if let Some(strength) = strength {
+        let mut file = weakened(&candidate, strength)?;
+        file.card.figures = Some(figures.clone());
+        written(&file)?;
         store.add(&candidate, &name)?;
         store.switch_on(&name)?;
     }
     // What is left is only in the way.
     let _ = std::fs::remove_file(&candidate);
+    let kept = strength.is_some();
     print(|out| {
         if args.json {
             let result = Outcome {
                 name: &name,
                 kept,
+                strength,
                 adapter: kept.then(|| path.clone().into()),
                 epoch: adapted.epoch,
                 losses: &adapted.losses,
@@ -211,10 +218,12 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
             serde_json::to_writer_pretty(&mut *out, &result)?;
             return writeln!(out);
         }
-        word_errors(out, "Held-back corrections", &figures.corrections)?;
-        match &figures.others {
-            Some(others) => word_errors(out, "Other recordings", others)?,
-            None => writeln!(out, "There are no other recordings to compare on.")?,
+        all_word_errors(out, &figures)?;
+        if figures.others.is_none() {
+            writeln!(out, "There are no other recordings to compare on.")?;
+        }
+        if let Some(strength) = strength.filter(|strength| *strength < 1.0) {
+            writeln!(out, "With {:.0} % of what was learnt, nothing else gets worse.", 100.0 * strength)?;
         }
         match kept {
             true => writeln!(out, "{name} is kept and switched on (off again: steno adapters off {name})."),
@@ -223,10 +232,11 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-/// Kept only where fewer of the corrected words are wrong, and no more of the others.
+/// Kept only where fewer of the corrected words that were held back are wrong, and no more of what was learnt and of others.
 fn is_better(figures: &AdapterFigures) -> bool {
-    let others = figures.others.as_ref().is_none_or(|others| others.after <= others.before);
-    figures.corrections.after < figures.corrections.before && others
+    let is_no_worse = |errors: &Option<WordErrors>| errors.as_ref().is_none_or(|it| it.after <= it.before);
+    let is_better = figures.corrections.after < figures.corrections.before;
+    is_better && is_no_worse(&figures.others) && is_no_worse(&figures.learnt)
 }
 
 fn predict(args: &Adapt, network: &Network) -> Result<(), Ended> {
@@ -350,46 +360,98 @@ impl Work<'_> {
         }
     }
 
-    /// Word errors without and with the adapter, on what was held back and on other recordings.
-    async fn compare(
+    /// How much of the adapter is kept, the most with which nothing gets worse; `None`: none of it. With the word errors
+    /// without it and with that much, or all, of it, on what was held back and on other recordings.
+    async fn strength(
         &self,
-        adapter: &Path,
+        candidate: &Path,
         console: &mut Console,
         interrupt: &mut Interrupt,
-    ) -> Result<AdapterFigures, Ended> {
+    ) -> Result<(Option<f32>, AdapterFigures), Ended> {
+        let lessons = |held_back: bool| {
+            let all = self.collected.lessons.iter().filter(|lesson| lesson.corrected);
+            all.filter(move |lesson| lesson.held_back == held_back)
+        };
+        let of_lesson = |lesson: &Lesson| Job {
+            span: lesson.span,
+            language: lesson.language.clone(),
+            ..self.job(lesson.file.as_path())
+        };
+        let both = |lesson| (of_lesson(lesson), lesson.text.as_str());
+        let corrections: Vec<(Job, &str)> = lessons(true).map(both).collect();
+        let apart = lessons(false).count().div_ceil(MOST_LEARNT).max(1);
+        let learnt: Vec<(Job, &str)> = lessons(false).step_by(apart).map(both).collect();
+        let others = self.collected.others.iter().map(|(file, text, language)| {
+            (Job { language: language.clone(), ..self.job(file) }, text.as_str())
+        });
+        let others: Vec<(Job, &str)> = others.collect();
         let (engine, _lease) = own_engine::start(&self.args.machine, console, interrupt).await?;
-        let mut corrections = Vec::new();
-        for lesson in self.collected.lessons.iter().filter(|lesson| lesson.held_back && lesson.corrected) {
-            let job = Job {
-                span: lesson.span,
-                language: lesson.language.clone(),
-                ..self.job(lesson.file.as_path())
-            };
-            corrections.push(both(&engine, job, &lesson.text, adapter, interrupt).await?);
+        let kinds = [&corrections, &others, &learnt];
+        let mut before = Vec::new();
+        for recordings in kinds {
+            before.push(transcribed(&engine, recordings, None, interrupt).await?);
         }
-        let mut others = Vec::new();
-        for (file, text, language) in &self.collected.others {
-            let job = Job { language: language.clone(), ..self.job(file) };
-            others.push(both(&engine, job, text, adapter, interrupt).await?);
+        let mut strongest = None;
+        let mut kept = None;
+        for strength in STRENGTHS {
+            let mut file = weakened(candidate, strength)?;
+            // A model is not loaded anew for a file of the same name.
+            file.path = candidate.with_extension(format!("{strength}"));
+            written(&file)?;
+            let compared = async {
+                let mut errors = Vec::new();
+                for (recordings, before) in kinds.into_iter().zip(&before) {
+                    let after = transcribed(&engine, recordings, Some(&file.path), interrupt).await?;
+                    errors.push((!recordings.is_empty()).then(|| count(before, &after)));
+                }
+                Ok(errors)
+            };
+            let errors: Result<Vec<Option<WordErrors>>, Ended> = compared.await;
+            let _ = std::fs::remove_file(&file.path);
+            let mut errors = errors?.into_iter();
+            let mut next = || errors.next().flatten();
+            let figures =
+                AdapterFigures { corrections: next().unwrap_or_default(), others: next(), learnt: next() };
+            if is_better(&figures) {
+                kept = Some((strength, figures));
+                break;
+            }
+            strongest.get_or_insert(figures);
         }
         engine.shutdown().await;
-        let others = (!others.is_empty()).then(|| count(&others));
-        Ok(AdapterFigures { corrections: count(&corrections), others })
+        Ok(match kept {
+            Some((strength, figures)) => (Some(strength), figures),
+            None => (None, strongest.unwrap_or_default()),
+        })
     }
 }
 
-/// A recording transcribed without and with the adapter, compared with its text.
-async fn both(
+/// What was learnt, so much of it.
+fn weakened(candidate: &Path, strength: f32) -> Result<AdapterFile, Failure> {
+    let mut file = AdapterFile::read(candidate)
+        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate))?;
+    file.card.alpha *= strength;
+    Ok(file)
+}
+
+fn written(file: &AdapterFile) -> Result<(), Failure> {
+    file.write().map_err(|error| {
+        Failure::new(ErrorCode::OutputUnwritable, format!("It can't be written: {error}."))
+            .file(file.path.as_path())
+    })
+}
+
+/// Recordings transcribed with an adapter or without one, compared with their texts.
+async fn transcribed(
     engine: &Engine,
-    mut job: Job,
-    text: &str,
-    adapter: &Path,
+    recordings: &[(Job, &str)],
+    adapter: Option<&Path>,
     interrupt: &mut Interrupt,
-) -> Result<(Comparison, Comparison), Ended> {
-    job.decoding.word_times = false;
-    let adapted = Job { adapter: Some(adapter.into()), ..job.clone() };
+) -> Result<Vec<Comparison>, Ended> {
     let mut compared = Vec::new();
-    for job in [job, adapted] {
+    for (job, text) in recordings {
+        let mut job = Job { adapter: adapter.map(Into::into), ..job.clone() };
+        job.decoding.word_times = false;
         let found = own_engine::follow(engine.transcribe(job), interrupt, |event| match event {
             Event::Finished { transcript, .. } => {
                 let texts = transcript.segments.iter().map(|segment| segment.text.as_str());
@@ -399,15 +461,14 @@ async fn both(
         });
         compared.push(compare(text, &found.await?));
     }
-    let with = compared.pop().unwrap_or_default();
-    Ok((compared.pop().unwrap_or_default(), with))
+    Ok(compared)
 }
 
 /// The errors of all, with the words that are right with the adapter alone and without it alone.
-fn count(compared: &[(Comparison, Comparison)]) -> WordErrors {
+fn count(before: &[Comparison], after: &[Comparison]) -> WordErrors {
     let (mut better, mut worse) = (BTreeMap::new(), BTreeMap::new());
     let mut errors = WordErrors::default();
-    for (before, after) in compared {
+    for (before, after) in before.iter().zip(after) {
         errors.words += before.reference.len();
         errors.before += before.errors;
         errors.after += after.errors;
@@ -445,18 +506,40 @@ mod tests {
             (errors(5, 2), Some(errors(3, 4)), false),
         ];
         for (corrections, others, kept) in cases {
-            let figures = AdapterFigures { corrections, others };
+            let figures = AdapterFigures { corrections, others, learnt: None };
             assert_eq!(is_better(&figures), kept, "{figures:?}");
+            // What was learnt must not be worse for it.
+            for (learnt, is_fine) in [(errors(4, 4), true), (errors(4, 5), false)] {
+                let figures = AdapterFigures { learnt: Some(learnt), ..figures.clone() };
+                assert_eq!(is_better(&figures), kept && is_fine, "{figures:?}");
+            }
         }
     }
 
     #[test]
+    fn less_of_an_adapter_is_the_same_matrices_times_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("learnt");
+        let card = formats::AdapterCard { rank: 1, alpha: 2.0, ..Default::default() };
+        let matrix = formats::AdapterMatrix {
+            name: "model.decoder.layers.0.fc1".into(),
+            output: 2,
+            input: 1,
+            a: vec![1.0],
+            b: vec![1.0, 2.0],
+        };
+        let whole = AdapterFile { path: path.clone(), card, matrices: vec![matrix] };
+        whole.write().unwrap();
+        let less = weakened(&path, 0.5).unwrap();
+        assert_eq!((less.card.alpha, &less.matrices), (1.0, &whole.matrices));
+        assert!(weakened(&folder.path().join("none"), 1.0).is_err());
+    }
+
+    #[test]
     fn words_that_got_better_and_worse_are_counted() {
-        let pairs = [
-            (compare("the zolmivane", "the soul me vane"), compare("the zolmivane", "the zolmivane")),
-            (compare("a boat", "a boat"), compare("a boat", "a moat")),
-        ];
-        let errors = count(&pairs);
+        let before = [compare("the zolmivane", "the soul me vane"), compare("a boat", "a boat")];
+        let after = [compare("the zolmivane", "the zolmivane"), compare("a boat", "a moat")];
+        let errors = count(&before, &after);
         assert_eq!((errors.words, errors.before, errors.after), (4, 3, 1));
         assert_eq!(errors.better, [("zolmivane".to_owned(), 1)]);
         assert_eq!(errors.worse, [("boat".to_owned(), 1)]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use advisor::adapters::{Adapters as Store, ListedAdapter, read};
 use clap::{Args, Subcommand};
-use formats::{AdapterCard, WordErrors};
+use formats::{AdapterCard, AdapterFigures, WordErrors};
 use memory::bytes::human;
 use serde::Serialize;
 use wire::{ErrorCode, Failure, FilePath, printable};
@@ -175,17 +175,26 @@ fn show(name: &str) -> Result<(), Ended> {
             writeln!(out, "held-back loss {before:.3} before, {after:.3} after")?;
         }
         match &card.figures {
-            Some(figures) => {
-                word_errors(out, "Held-back corrections", &figures.corrections)?;
-                figures.others.iter().try_for_each(|others| word_errors(out, "Other recordings", others))
-            }
+            Some(figures) => all_word_errors(out, figures),
             None => writeln!(out, "Its word errors were not counted."),
         }
     })
 }
 
 /// Word errors without and with an adapter, with the words that got better and worse.
-pub fn word_errors(out: &mut dyn std::io::Write, what: &str, errors: &WordErrors) -> std::io::Result<()> {
+/// Prints what is known of the words that an adapter makes better and worse.
+pub fn all_word_errors(out: &mut dyn std::io::Write, figures: &AdapterFigures) -> std::io::Result<()> {
+    let AdapterFigures { corrections, others, learnt } = figures;
+    let all = [
+        ("Held-back corrections", Some(corrections)),
+        ("Corrections that were learnt", learnt.as_ref()),
+        ("Other recordings", others.as_ref()),
+    ];
+    all.into_iter()
+        .try_for_each(|(what, errors)| errors.map_or(Ok(()), |errors| word_errors(out, what, errors)))
+}
+
+fn word_errors(out: &mut dyn std::io::Write, what: &str, errors: &WordErrors) -> std::io::Result<()> {
     let WordErrors { words, before, after, better, worse } = errors;
     writeln!(out, "{what}: {before} of {words} words wrong without it, {after} with it")?;
     for (label, found) in [("better", better), ("worse", worse)] {

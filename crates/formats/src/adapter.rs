@@ -59,13 +59,16 @@ pub struct Learnt {
     pub languages: Vec<String>,
 }
 
-/// Word errors without and with an adapter, on recordings that it was not learnt from.
+/// Word errors without and with an adapter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdapterFigures {
     /// On corrections that were held back.
     pub corrections: WordErrors,
     /// On other recordings; `None` where there are none.
     pub others: Option<WordErrors>,
+    /// On corrections that were learnt; `None` in the files of earlier versions.
+    #[serde(default)]
+    pub learnt: Option<WordErrors>,
 }
 
 /// Word errors without and with an adapter.

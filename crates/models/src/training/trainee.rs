@@ -40,12 +40,20 @@ pub struct Example {
     pub tokens: Vec<u32>,
     /// Tokens of the prompt, which are not learnt.
     pub prompt: usize,
+    /// Tokens from this one on are time stamps, which are not learnt: where a sentence begins in a cut recording is not
+    /// known to a step of them, and what is wrong there would be most of the loss.
+    pub time_stamps: u32,
 }
 
 impl Example {
-    /// Tokens that are learnt: each but those of the prompt.
+    /// How many tokens are learnt: each but those of the prompt and time stamps.
     pub fn learnt(&self) -> usize {
-        self.tokens.len().saturating_sub(self.prompt)
+        (self.prompt..self.tokens.len()).filter(|at| self.learns(*at)).count()
+    }
+
+    /// Whether the token there is learnt.
+    fn learns(&self, at: usize) -> bool {
+        at >= self.prompt && self.tokens.get(at).is_some_and(|token| *token < self.time_stamps)
     }
 }
 
@@ -238,7 +246,7 @@ impl Trainee {
         let (mut targets, mut weights) = (Vec::new(), Vec::new());
         for example in examples {
             for at in 1..=longest {
-                let learnt = at >= example.prompt && at < example.tokens.len();
+                let learnt = example.learns(at);
                 targets.push(if learnt { example.tokens[at] } else { 0 });
                 weights.push(if learnt { weight } else { 0.0 });
             }

@@ -85,7 +85,8 @@ impl<'a> Material<'a> {
             tokens.push(stamp(sound.len().min(WINDOW_SAMPLES)));
         }
         tokens.push(vocabulary.end_of_text);
-        Ok(Example { mel: log_mel_padded_window(&sound, mel).data, tokens, prompt })
+        let mel = log_mel_padded_window(&sound, mel).data;
+        Ok(Example { mel, tokens, prompt, time_stamps: vocabulary.timestamp_begin })
     }
 
     fn prompt(&self, lesson: usize) -> Vec<u32> {
