@@ -34,8 +34,9 @@ Have a model learn from your corrections, on this computer.
 
 Without --pair and --folder, it learns from the history: from segments that you corrected, and from others beside \
 them so that it forgets nothing. A tenth is held back. Afterwards the held-back parts and other recordings are \
-transcribed with and without what was learnt, and the result is kept and switched on only if fewer of the corrected \
-words are wrong and no more of the others.
+transcribed with and without what was learnt, and so are some of the learnt parts. The result is kept and switched on \
+only if fewer of the held-back corrected words are wrong and no more of the rest; where something else got worse, \
+less of what was learnt is tried.
 
 The model itself stays as it is: what is learnt is an adapter, a file of a few megabytes (see `steno adapters`). \
 If the command is stopped, the same command goes on where it was. While it learns, it lets recordings go first.";
@@ -394,6 +395,9 @@ impl Work<'_> {
         let mut strongest = None;
         let mut kept = None;
         for strength in STRENGTHS {
+            if strength < 1.0 {
+                console.info(&format!("The same with {:.0} % of it.", 100.0 * strength));
+            }
             let mut file = weakened(candidate, strength)?;
             // A model is not loaded anew for a file of the same name.
             file.path = candidate.with_extension(format!("{strength}"));
@@ -416,7 +420,12 @@ impl Work<'_> {
                 kept = Some((strength, figures));
                 break;
             }
+            // With less of it there would be less to gain.
+            let is_in_vain = figures.corrections.after >= figures.corrections.before;
             strongest.get_or_insert(figures);
+            if is_in_vain {
+                break;
+            }
         }
         engine.shutdown().await;
         Ok(match kept {
@@ -431,6 +440,7 @@ fn weakened(candidate: &Path, strength: f32) -> Result<AdapterFile, Failure> {
     let mut file = AdapterFile::read(candidate)
         .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate))?;
     file.card.alpha *= strength;
+    file.card.strength = (strength < 1.0).then_some(strength);
     Ok(file)
 }
 
@@ -531,7 +541,9 @@ mod tests {
         let whole = AdapterFile { path: path.clone(), card, matrices: vec![matrix] };
         whole.write().unwrap();
         let less = weakened(&path, 0.5).unwrap();
-        assert_eq!((less.card.alpha, &less.matrices), (1.0, &whole.matrices));
+        assert_eq!((less.card.alpha, less.card.strength), (1.0, Some(0.5)));
+        assert_eq!(less.matrices, whole.matrices);
+        assert_eq!(weakened(&path, 1.0).unwrap().card, whole.card);
         assert!(weakened(&folder.path().join("none"), 1.0).is_err());
     }
 

@@ -171,6 +171,9 @@ fn show(name: &str) -> Result<(), Ended> {
             "rank           {}, alpha {}, seed {}, epoch {}",
             card.rank, card.alpha, card.seed, card.epochs
         )?;
+        if let Some(strength) = card.strength {
+            writeln!(out, "strength       {:.0} % of what was learnt", 100.0 * strength)?;
+        }
         if let Some((before, after)) = card.held_back_loss {
             writeln!(out, "held-back loss {before:.3} before, {after:.3} after")?;
         }
@@ -181,7 +184,6 @@ fn show(name: &str) -> Result<(), Ended> {
     })
 }
 
-/// Word errors without and with an adapter, with the words that got better and worse.
 /// Prints what is known of the words that an adapter makes better and worse.
 pub fn all_word_errors(out: &mut dyn std::io::Write, figures: &AdapterFigures) -> std::io::Result<()> {
     let AdapterFigures { corrections, others, learnt } = figures;
@@ -194,6 +196,7 @@ pub fn all_word_errors(out: &mut dyn std::io::Write, figures: &AdapterFigures) -
         .try_for_each(|(what, errors)| errors.map_or(Ok(()), |errors| word_errors(out, what, errors)))
 }
 
+/// Word errors without and with an adapter, with the words that got better and worse.
 fn word_errors(out: &mut dyn std::io::Write, what: &str, errors: &WordErrors) -> std::io::Result<()> {
     let WordErrors { words, before, after, better, worse } = errors;
     writeln!(out, "{what}: {before} of {words} words wrong without it, {after} with it")?;

@@ -37,7 +37,9 @@ pub struct AdapterCard {
     pub learnt: Learnt,
     /// Times that everything was gone through, until the best adapter was there.
     pub epochs: u32,
-    /// The mean cross-entropy per token of what was held back, before and after.
+    /// How much of what was learnt it has, of 1, where that is less than all; `alpha` is so much less.
+    pub strength: Option<f32>,
+    /// The mean cross-entropy per token of what was held back, before and after, with all that was learnt.
     pub held_back_loss: Option<(f32, f32)>,
     /// Word errors with and without it; `None`: they were not counted yet.
     pub figures: Option<AdapterFigures>,
@@ -66,7 +68,7 @@ pub struct AdapterFigures {
     pub corrections: WordErrors,
     /// On other recordings; `None` where there are none.
     pub others: Option<WordErrors>,
-    /// On corrections that were learnt; `None` in the files of earlier versions.
+    /// On corrections that were learnt; `None` where there are none, and in the files of earlier versions.
     #[serde(default)]
     pub learnt: Option<WordErrors>,
 }

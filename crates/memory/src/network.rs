@@ -123,7 +123,7 @@ impl Network {
     pub fn plan(&self, kind: DeviceKind, held: Precision) -> Plan {
         match self {
             Self::Whisper(of) => Plan::new(kind, held, of),
-            // One sequence per window, with a state of fixed size; times cost nothing.
+            // Its sequences have a small state of fixed size; times cost nothing.
             Self::Parakeet(of) => Plan {
                 kind,
                 held,

@@ -9,7 +9,7 @@ pub fn arg_max(logits: &[f32]) -> usize {
 /// The `count` largest entries with their values, largest first, earlier ones
 /// before later ones of the same value. Masked entries are left out.
 pub fn top(logits: &[f32], count: usize) -> Vec<(usize, f32)> {
-    let mut best: Vec<(usize, f32)> = Vec::with_capacity(count + 1);
+    let mut best: Vec<(usize, f32)> = Vec::with_capacity(count.min(logits.len()) + 1);
     for (index, value) in logits.iter().enumerate() {
         if *value == f32::NEG_INFINITY {
             continue;

@@ -91,6 +91,27 @@ fn worst(found: &Gradients, expected: &Gradients) -> f32 {
 }
 
 #[test]
+fn time_stamps_are_not_learnt() {
+    let golden_values = Golden::read();
+    let (trainee, adapters) = (load(), golden_values.adapters());
+    let whole = golden_values.examples().swap_remove(0);
+    let highest = whole.tokens[whole.prompt..].iter().copied().max().unwrap();
+    let without = Example { time_stamps: highest, ..whole.clone() };
+    let left_out = whole.tokens[whole.prompt..].iter().filter(|token| **token == highest).count();
+    assert_eq!(without.learnt() + left_out, whole.learnt());
+    // What is left is the loss of the others.
+    let loss = |example: &Example| trainee.loss(&adapters, std::slice::from_ref(example), 1.0).unwrap();
+    let only = |at: usize| {
+        let tokens = whole.tokens[..=at].to_vec();
+        loss(&Example { prompt: at, tokens, ..whole.clone() })
+    };
+    let places = (whole.prompt..whole.tokens.len()).filter(|at| whole.tokens[*at] == highest);
+    let of_stamps: f32 = places.map(only).sum();
+    assert!(of_stamps > 0.0);
+    assert!((loss(&whole) - loss(&without) - of_stamps).abs() < 1e-2);
+}
+
+#[test]
 fn gradients_equal_those_of_pytorch() {
     const TOLERANCE: f32 = 1e-4;
     let golden_values = Golden::read();

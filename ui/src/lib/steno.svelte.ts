@@ -70,7 +70,7 @@ export interface Takes {
   detection: boolean;
   translation: boolean;
   prompt: boolean;
-  search: boolean;
+  beams: boolean;
 }
 
 export class Steno {
@@ -171,7 +171,7 @@ export class Steno {
       detection: facts?.finds_language ?? true,
       translation: facts?.takes_translation ?? true,
       prompt: facts?.takes_prompt ?? true,
-      search: facts?.takes_beams ?? true,
+      beams: facts?.takes_beams ?? true,
     };
   }
 

@@ -19,6 +19,8 @@ use crate::{Error, Token};
 
 /// A text that is this much less likely than the best one, in nats, is given up.
 const FARTHEST: f32 = 8.0;
+/// Most texts that are followed; more find nothing.
+const MOST: usize = 64;
 
 /// A window that is being read.
 struct Search<'a> {
@@ -45,8 +47,19 @@ struct Candidate {
     /// The frame that is read next, and the tokens that are written at it.
     behind: (usize, usize),
     log_probability: f32,
-    /// With what words to expect are worth.
+    /// With what words to expect are worth, also one that is not complete.
     score: f32,
+    /// With what those are worth that are complete.
+    settled: f32,
+}
+
+/// What words to expect are worth to a text.
+#[derive(Clone, Copy, Default)]
+struct Worth {
+    /// With the one that it may be on the way to.
+    hoped: f32,
+    /// If nothing follows.
+    settled: f32,
 }
 
 impl Tdt {
@@ -58,6 +71,7 @@ impl Tdt {
         boost: Option<&Boost>,
         on_step: &Tick,
     ) -> Result<Vec<Vec<Token>>, Error> {
+        let beams = beams.min(MOST);
         let mut read = Vec::with_capacity(windows.len());
         // Products of few rows are the same however many there are.
         for windows in windows.chunks((FEW_ROWS / beams).max(1)) {
@@ -65,7 +79,7 @@ impl Tdt {
                 .iter()
                 .map(|window| self.search(window, beams, boost))
                 .collect::<Result<Vec<_>, _>>()?;
-            while self.follow(&mut searches)? {
+            while self.advance(&mut searches)? {
                 tick(on_step)?;
             }
             read.extend(searches.into_iter().map(Search::best));
@@ -90,7 +104,7 @@ impl Tdt {
     }
 
     /// In every window, takes the hypotheses that are farthest behind further; whether there were any.
-    fn follow(&self, searches: &mut [Search]) -> Result<bool, Error> {
+    fn advance(&self, searches: &mut [Search]) -> Result<bool, Error> {
         let mut open: Vec<&mut Search> = searches.iter_mut().filter(|search| !search.is_read()).collect();
         if open.is_empty() {
             return Ok(false);
@@ -123,8 +137,24 @@ impl Search<'_> {
         self.first() >= self.length
     }
 
-    fn score(&self, log_probability: f32, progress: &Progress) -> f32 {
-        log_probability + self.boost.map_or(0.0, |boost| boost.worth(progress))
+    fn worth(&self, progress: &Progress) -> Worth {
+        let Some(boost) = self.boost else { return Worth::default() };
+        let mut ended = progress.clone();
+        boost.end(&mut ended);
+        Worth { hoped: boost.worth(progress), settled: ended.won() }
+    }
+
+    fn candidate(
+        &self,
+        token: Option<Token>,
+        behind: (usize, usize),
+        log_probability: f32,
+        worth: Worth,
+    ) -> Candidate {
+        let settled = log_probability + worth.settled;
+        let is_end = behind.0 >= self.length;
+        let score = if is_end { settled } else { log_probability + worth.hoped };
+        Candidate { of: 0, token, behind, log_probability, score, settled }
     }
 
     /// Goes on with the likeliest of what may follow from the hypotheses that are farthest behind, whose logits come in their order.
@@ -133,18 +163,20 @@ impl Search<'_> {
         let mut candidates = Vec::new();
         for (number, Hypothesis { log_probability, place }) in self.hypotheses.iter().enumerate() {
             if place.at > first {
-                candidates.push(Candidate {
-                    of: number,
-                    token: None,
-                    behind: (place.at, place.symbols),
-                    log_probability: *log_probability,
-                    score: self.score(*log_probability, &place.progress),
-                });
+                let (behind, worth) = ((place.at, place.symbols), self.worth(&place.progress));
+                let candidate = self.candidate(None, behind, *log_probability, worth);
+                candidates.push(Candidate { of: number, ..candidate });
             } else if let Some(logits) = logits.next() {
                 self.follow(of, number, logits, &mut candidates);
             }
         }
         let candidates = self.choose(candidates);
+        if candidates.is_empty() {
+            // The network says no number: its text goes on behind this frame.
+            let behind = self.hypotheses.iter_mut().filter(|it| it.place.at == first);
+            behind.for_each(|it| (it.place.at, it.place.symbols) = (first + 1, 0));
+            return;
+        }
         // Not copied where it is the last use.
         let mut left: Vec<usize> = vec![0; self.hypotheses.len()];
         candidates.iter().for_each(|it| left[it.of] += 1);
@@ -173,8 +205,8 @@ impl Search<'_> {
         let Hypothesis { log_probability, place } = &self.hypotheses[number];
         let (tokens, durations) = logits.split_at(of.vocabulary);
         let (all_tokens, all_durations) = (log_sum_exp(tokens), log_sum_exp(durations));
-        let mut best = candidates.iter().map(|it| it.score).fold(f32::NEG_INFINITY, f32::max);
-        let mut push = |token: Option<usize>, score: &dyn Fn(f32) -> f32| {
+        let mut best = candidates.iter().map(|it| it.settled).fold(f32::NEG_INFINITY, f32::max);
+        let mut push = |token: Option<usize>, worth: Worth| {
             let of_token = tokens[token.unwrap_or(of.blank as usize)] - all_tokens;
             for (frames, duration) in of.durations.iter().zip(durations) {
                 let log_probability = log_probability + of_token + duration - all_durations;
@@ -185,23 +217,22 @@ impl Search<'_> {
                     probability: of_token.exp(),
                 });
                 let (at, symbols) = of.behind(place, token.is_none(), *frames);
-                let score = score(log_probability);
-                if score < best - FARTHEST {
-                    continue;
+                let candidate = self.candidate(token, (at.min(self.length), symbols), log_probability, worth);
+                // What is no number is not either.
+                if candidate.settled >= best - FARTHEST {
+                    best = best.max(candidate.settled);
+                    candidates.push(Candidate { of: number, ..candidate });
                 }
-                best = best.max(score);
-                let behind = (at.min(self.length), symbols);
-                candidates.push(Candidate { of: number, token, behind, log_probability, score });
             }
         };
-        push(None, &|log_probability| self.score(log_probability, &place.progress));
+        push(None, self.worth(&place.progress));
         for id in self.likeliest(of, place, tokens) {
-            let worth = self.boost.map_or(0.0, |boost| {
+            let worth = self.boost.map_or_else(Worth::default, |boost| {
                 let mut progress = place.progress.clone();
                 boost.advance(&mut progress, id as u32);
-                boost.worth(&progress)
+                self.worth(&progress)
             });
-            push(Some(id), &|log_probability| log_probability + worth);
+            push(Some(id), worth);
         }
     }
 
@@ -209,7 +240,9 @@ impl Search<'_> {
     fn likeliest(&self, of: &Tdt, place: &Place, tokens: &[f32]) -> Vec<usize> {
         let blank = of.blank as usize;
         let mut likeliest = top(tokens, self.beams + 1);
-        if let Some(boost) = self.boost {
+        // Where the network hears no token there is none, whatever is expected.
+        let is_blank = likeliest.first().is_none_or(|(id, _)| *id == blank);
+        if let Some(boost) = self.boost.filter(|_| !is_blank) {
             let bonuses = boost.all_bonuses(&place.progress).into_iter();
             let expected =
                 bonuses.filter_map(|(id, bonus)| Some((id as usize, tokens.get(id as usize)? + bonus)));
@@ -238,6 +271,7 @@ impl Search<'_> {
                     let other = &mut chosen[*place];
                     let both = log_sum_exp(&[other.log_probability, candidate.log_probability]);
                     other.score += both - other.log_probability;
+                    other.settled += both - other.log_probability;
                     other.log_probability = both;
                 }
                 None => {
@@ -246,16 +280,21 @@ impl Search<'_> {
                 }
             }
         }
+        let settled = |it: &Candidate| it.settled;
+        let best = chosen.iter().map(settled).fold(f32::NEG_INFINITY, f32::max);
+        chosen.retain(|it| it.settled >= best - FARTHEST);
         chosen.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let least = chosen.first().map_or(f32::NEG_INFINITY, |best| best.score - FARTHEST);
-        chosen.retain(|it| it.score >= least);
+        // A word that is only hoped for may come to nothing: then there is a text to go back to.
+        if let Some(surest) = chosen.iter().position(|it| it.settled == best).filter(|it| *it >= self.beams) {
+            chosen.swap(self.beams - 1, surest);
+        }
         chosen.truncate(self.beams);
         chosen
     }
 
     /// The likeliest text, words to expect counted.
     fn best(mut self) -> Vec<Token> {
-        let score = |it: &Hypothesis| self.score(it.log_probability, &it.place.progress);
+        let score = |it: &Hypothesis| it.log_probability + self.worth(&it.place.progress).settled;
         let scores: Vec<f32> = self.hypotheses.iter().map(score).collect();
         match scores.is_empty() {
             true => Vec::new(),

@@ -26,7 +26,7 @@ pub struct Tdt {
     max_symbols: usize,
     pub(super) blank: u32,
     pub(super) vocabulary: usize,
-    pub(super) width: usize,
+    width: usize,
 }
 
 /// Weights of a layer of long short-term memory: (4 width, width) for the input and for the state, and their biases.

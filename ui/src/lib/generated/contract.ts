@@ -1922,7 +1922,7 @@ takes_translation: boolean,
  */
 takes_prompt: boolean, 
 /**
- * It can search more than one way.
+ * It can follow several texts at once.
  */
 takes_beams: boolean, 
 /**
