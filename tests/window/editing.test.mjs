@@ -239,6 +239,13 @@ test("what was said is found in the history, deleted and brought back", async ()
   await write("history-search", "");
   await press("delete-document");
   await until("nothing", () => window.find(by("no-history")));
-  await window.click(`${by("toast")}:last-child ${by("toast-action")}`);
-  await until("it again", async () => (await window.texts(by("document"))).length === 1);
+  // Where an earlier notice goes, the others move: a click that fell beside it is made again, as a user would.
+  let clicked = 0;
+  await until("it again", async () => {
+    if ((await window.texts(by("document"))).length === 1) return true;
+    if (Date.now() - clicked < 3000) return false;
+    await window.click(`${by("toast")}:last-child ${by("toast-action")}`).catch(() => null);
+    clicked = Date.now();
+    return false;
+  });
 });

@@ -312,8 +312,12 @@ mod tests {
             |settings: &JobSettings| job(queue.get(id).unwrap(), settings, &Preferences::default()).unwrap();
         let plain = of(&settings);
         assert_eq!((plain.language, plain.task), (None, transcript::Task::Transcribe));
-        assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (1, None));
+        // A transducer has beams.
+        assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (5, None));
         assert_eq!(plain.decoding.vocabulary, ["Grace"]);
+        let ctc = described(r#"{"model_type": "parakeet_ctc", "encoder_config": {}}"#);
+        settings.model = model(ctc.path());
+        assert_eq!(of(&settings).decoding.beam_size, 1);
         settings.model = model(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper").as_ref());
         let full = of(&settings);
         assert_eq!((full.language.as_deref(), full.task), (Some("de"), transcript::Task::Translate));
