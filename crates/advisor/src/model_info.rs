@@ -20,12 +20,9 @@ pub fn read(path: &Path) -> Result<ModelInfo, Failure> {
 /// The memory that `job` is predicted to take on this kind of device, with the
 /// weights held in `precision`.
 pub fn footprint(model: &ModelInfo, kind: DeviceKind, precision: Precision, job: &Job) -> Footprint {
-    let decoding = &job.decoding;
-    // Above temperature 0 several samples are drawn instead of beams.
-    let samples = if decoding.temperatures.iter().any(|value| *value > 0.0) { decoding.best_of } else { 1 };
     let mut plan = model.dimensions.plan(kind, precision);
-    plan.beams = decoding.beam_size.max(samples).max(1) as u64;
-    plan.word_times = decoding.word_times;
+    plan.beams = job.decoding.most_texts(model.abilities.usual_beams) as u64;
+    plan.word_times = job.decoding.word_times;
     Footprint::of(&model.dimensions, &plan)
 }
 
@@ -46,7 +43,7 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
         (!can.told_language && is_told, "be told the language, which it finds by itself"),
         (!can.finds_language && wanted.language_per_region, "say the language of each region"),
         (!can.prompt && has_prompt, "be given a prompt"),
-        (!can.beams && wanted.beam_size > 1, "search with beams"),
+        (!can.beams && wanted.beams(1) > 1, "search with beams"),
         (!can.temperatures && samples, "search at temperatures"),
         (!can.temperatures && !wanted.timestamps, "leave out times"),
     ];
@@ -83,7 +80,7 @@ pub fn restrict(model: &ModelInfo, job: &mut Job) {
         job.decoding.condition_on_previous_text = false;
     }
     if !can.beams {
-        job.decoding.beam_size = 1;
+        job.decoding.beam_size = None;
     }
     if !can.temperatures {
         job.decoding.temperatures = usual.temperatures;
@@ -156,7 +153,7 @@ mod tests {
             (|job| job.decoding.language_per_region = true, "each region"),
             (|job| job.decoding.initial_prompt = Some("Ada".into()), "a prompt"),
             (|job| job.decoding.condition_on_previous_text = true, "a prompt"),
-            (|job| job.decoding.beam_size = 5, "beams"),
+            (|job| job.decoding.beam_size = Some(5), "beams"),
             (|job| job.decoding.temperatures = vec![0.5], "temperatures"),
             (|job| job.decoding.timestamps = false, "leave out times"),
         ];
@@ -184,10 +181,10 @@ mod tests {
         // A transducer has beams.
         let transducer = ModelInfo { abilities: Abilities::PARAKEET, ..many.clone() };
         let mut beams = job();
-        beams.decoding.beam_size = 5;
+        beams.decoding.beam_size = Some(5);
         assert_eq!(refusal(&transducer, "t", true, &beams), None);
         restrict(&transducer, &mut beams);
-        assert_eq!(beams.decoding.beam_size, 5);
+        assert_eq!(beams.decoding.beam_size, Some(5));
         assert_eq!(refusal(&english, "p", true, &told("en")), None);
         assert!(refusal(&english, "p", true, &told("de")).is_some());
         assert_eq!(refusal(&many, "p", false, &told("de")), None);

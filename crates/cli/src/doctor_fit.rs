@@ -124,7 +124,7 @@ fn job(args: &Doctor, preferences: &Preferences, model: &Path, precision: Precis
     // memory in a fraction of the time.
     let decoding = &mut job.decoding;
     if decoding.temperatures.iter().any(|temperature| *temperature > 0.0) {
-        decoding.beam_size = decoding.beam_size.max(decoding.best_of);
+        decoding.beam_size = decoding.beam_size.max(Some(decoding.best_of));
     }
     decoding.temperatures = vec![0.0];
     job

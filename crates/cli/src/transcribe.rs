@@ -205,7 +205,7 @@ impl Asked<'_> {
         }
         job.strategy = self.decoding.strategy;
         let (wanted, decoding) = (self.decoding, &mut job.decoding);
-        decoding.beam_size = wanted.beam_size.unwrap_or(decoding.beam_size);
+        decoding.beam_size = wanted.beam_size.or(decoding.beam_size);
         decoding.best_of = wanted.best_of.unwrap_or(decoding.best_of);
         if !wanted.temperature.is_empty() {
             decoding.temperatures.clone_from(&wanted.temperature);

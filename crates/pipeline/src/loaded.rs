@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use formats::{AdapterFile, ModelInfo};
+use formats::{Abilities, AdapterFile, ModelInfo};
 use memory::{DeviceKind, Footprint, Network, Plan, Precision, Scope, Stage, Tracker};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};
@@ -100,12 +100,9 @@ impl Loaded {
 }
 
 pub fn footprint(network: &Network, precision: Precision, kind: DeviceKind, job: &Job) -> Footprint {
-    let decoding = &job.decoding;
-    let warm = decoding.temperatures.iter().any(|temperature| *temperature > 0.0);
-    let candidates = if warm { decoding.best_of } else { 1 };
     let plan = Plan {
-        beams: decoding.beam_size.max(candidates).max(1) as u64,
-        word_times: decoding.word_times,
+        beams: job.decoding.most_texts(Abilities::of(network).usual_beams) as u64,
+        word_times: job.decoding.word_times,
         ..network.plan(kind, precision)
     };
     Footprint::of(network, &plan)

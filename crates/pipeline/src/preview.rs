@@ -85,7 +85,7 @@ pub fn show(
         }
     };
     let settings = DecodingOptions {
-        beam_size: 1,
+        beam_size: Some(1),
         best_of: 1,
         temperatures: vec![0.0],
         word_times: false,

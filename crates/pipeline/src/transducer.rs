@@ -1,7 +1,8 @@
 //! How text is found with a Parakeet model, CTC or transducer, [piece by piece](crate::pieces).
 
 use candle_core::Tensor;
-use memory::Precision;
+use formats::Abilities;
+use memory::{Network, Precision};
 use models::Token;
 use models::boost::Boost;
 use models::fast_conformer::Encoder;
@@ -55,7 +56,9 @@ impl SpeechModel for Parakeet {
         }
         let settings = request.settings;
         let boost = self.words_to_expect(&settings.vocabulary, settings.bounded_strength());
-        pieces::run(&Reader { model: self, beams: settings.beam_size, boost }, request, from, observer)
+        let network = Network::Parakeet(self.config.dimensions);
+        let beams = settings.beams(Abilities::of(&network).usual_beams);
+        pieces::run(&Reader { model: self, beams, boost }, request, from, observer)
     }
 }
 

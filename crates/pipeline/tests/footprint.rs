@@ -126,7 +126,7 @@ fn decoding_takes_what_was_predicted() {
         };
         let footprint = Footprint::whisper(&dimensions, &plan);
         let settings = DecodingOptions {
-            beam_size: beams as usize,
+            beam_size: Some(beams as usize),
             temperatures: vec![0.0],
             max_tokens: Some(TOKENS),
             repair: false,

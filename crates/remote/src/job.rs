@@ -240,9 +240,9 @@ fn fields(order: &Order) -> Vec<(&'static str, String)> {
         let count = job.speaker_count.max;
         add("speakers", Some(count.map_or_else(|| "true".into(), |count| count.to_string())));
     }
-    let (decoding, usual) = (&job.decoding, &usual.decoding);
+    let decoding = &job.decoding;
     add("prompt", decoding.initial_prompt.clone());
-    add("beam_size", (decoding.beam_size != usual.beam_size).then(|| decoding.beam_size.to_string()));
+    add("beam_size", decoding.beam_size.map(|beams| beams.to_string()));
     add("language_per_region", decoding.language_per_region.then(|| "true".into()));
     for word in &decoding.vocabulary {
         add("vocabulary[]", Some(word.clone()));

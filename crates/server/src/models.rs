@@ -119,7 +119,7 @@ impl Models {
         job.voice_activity = wanted.voice_activity.unwrap_or(job.voice_activity);
         job.track = wanted.track;
         job.span = wanted.span;
-        job.decoding.beam_size = wanted.beam_size.unwrap_or(job.decoding.beam_size);
+        job.decoding.beam_size = wanted.beam_size.or(job.decoding.beam_size);
         job.decoding.language_per_region = wanted.language_per_region;
         // A little longer, so that a recording that is too long is known from one that is just long enough.
         job.limit = Some(self.longest + Time::from_millis(1000));

@@ -244,9 +244,9 @@ impl Default for VoiceActivity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DecodingOptions {
-    /// Beams at temperature 0; 1 is greedy. Beams find the likelier text, at
-    /// twice the time and more, but now and then one that skips a sentence.
-    pub beam_size: usize,
+    /// Beams at temperature 0; 1 is greedy, `None` is what suits the model. Beams find the likelier
+    /// text; Whisper takes twice the time for them and more, and now and then skips a sentence.
+    pub beam_size: Option<usize>,
     /// Candidates at temperatures above 0.
     pub best_of: usize,
     /// Tried in order until a window passes the thresholds below.
@@ -300,6 +300,17 @@ impl DecodingOptions {
     /// More than this and words are written that were not said.
     pub const STRONGEST_VOCABULARY: f32 = 12.0;
 
+    /// Beams at temperature 0, with a model that is best read with `usual` of them.
+    pub fn beams(&self, usual: usize) -> usize {
+        self.beam_size.unwrap_or(usual).max(1)
+    }
+
+    /// Texts of a window that are followed at once, at most: beams, or samples where there are temperatures above 0.
+    pub fn most_texts(&self, usual: usize) -> usize {
+        let is_sampled = self.temperatures.iter().any(|temperature| *temperature > 0.0);
+        self.beams(usual).max(if is_sampled { self.best_of } else { 1 })
+    }
+
     /// [`Self::vocabulary_strength`] within its bounds, whoever wrote it.
     pub fn bounded_strength(&self) -> f32 {
         self.vocabulary_strength.clamp(0.0, Self::STRONGEST_VOCABULARY)
@@ -309,7 +320,7 @@ impl DecodingOptions {
 impl Default for DecodingOptions {
     fn default() -> Self {
         Self {
-            beam_size: 1,
+            beam_size: None,
             best_of: 5,
             temperatures: vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
             compression_ratio_threshold: Some(2.4),

@@ -71,6 +71,8 @@ export interface Takes {
   translation: boolean;
   prompt: boolean;
   beams: boolean;
+  /** Texts that it compares unless it is told; null where that is not known. */
+  usualBeams: number | null;
 }
 
 export class Steno {
@@ -172,6 +174,7 @@ export class Steno {
       translation: facts?.takes_translation ?? true,
       prompt: facts?.takes_prompt ?? true,
       beams: facts?.takes_beams ?? true,
+      usualBeams: facts?.usual_beams ?? null,
     };
   }
 

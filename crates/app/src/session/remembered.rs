@@ -307,7 +307,7 @@ mod tests {
             translate: true,
             bilingual: true,
             decoding: Decoding {
-                beams: 5,
+                beams: Some(5),
                 several_languages: true,
                 words: vec!["Ærø".into()],
                 prompt: "A talk.".into(),

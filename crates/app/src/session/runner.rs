@@ -305,7 +305,7 @@ mod tests {
             task: transcript::Task::Translate,
             ..JobSettings::default()
         };
-        settings.decoding.beams = 5;
+        settings.decoding.beams = Some(5);
         settings.decoding.prompt = "Ada".into();
         settings.decoding.words = vec!["Grace".into()];
         let of =
@@ -313,15 +313,15 @@ mod tests {
         let plain = of(&settings);
         assert_eq!((plain.language, plain.task), (None, transcript::Task::Transcribe));
         // A transducer has beams.
-        assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (5, None));
+        assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (Some(5), None));
         assert_eq!(plain.decoding.vocabulary, ["Grace"]);
         let ctc = described(r#"{"model_type": "parakeet_ctc", "encoder_config": {}}"#);
         settings.model = model(ctc.path());
-        assert_eq!(of(&settings).decoding.beam_size, 1);
+        assert_eq!(of(&settings).decoding.beam_size, None);
         settings.model = model(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper").as_ref());
         let full = of(&settings);
         assert_eq!((full.language.as_deref(), full.task), (Some("de"), transcript::Task::Translate));
-        assert_eq!((full.decoding.beam_size, full.decoding.vocabulary.len()), (5, 1));
+        assert_eq!((full.decoding.beam_size, full.decoding.vocabulary.len()), (Some(5), 1));
     }
 
     #[test]

@@ -93,8 +93,8 @@ pub struct Speakers {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decoding {
-    /// From 1 to [`MOST_BEAMS`]; 1 is the quickest.
-    pub beams: u32,
+    /// From 1 to [`MOST_BEAMS`]; 1 is the quickest, `None` what suits the model.
+    pub beams: Option<u32>,
     /// Detect the language of each stretch anew.
     pub several_languages: bool,
     /// Names and words to be expected.
@@ -105,7 +105,7 @@ pub struct Decoding {
 
 impl Default for Decoding {
     fn default() -> Self {
-        Self { beams: 1, several_languages: false, words: Vec::new(), prompt: String::new() }
+        Self { beams: None, several_languages: false, words: Vec::new(), prompt: String::new() }
     }
 }
 
@@ -148,7 +148,7 @@ impl JobSettings {
         // The translation follows, once there is what it stands beside.
         job.task = if self.wants_both() { Task::Transcribe } else { self.task };
         let Decoding { beams, several_languages, words, prompt } = &self.decoding;
-        job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
+        job.decoding.beam_size = beams.map(|beams| beams.clamp(1, MOST_BEAMS) as usize);
         job.decoding.language_per_region = *several_languages;
         job.decoding.vocabulary.clone_from(words);
         job.decoding.initial_prompt = Some(prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty());
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn what_is_chosen_is_what_the_job_is_and_what_was_written_down_comes_back() {
         let (words, prompt) = (vec!["Aarhus".into()], " A talk in Aarhus. ".into());
-        let decoding = Decoding { beams: 5, several_languages: true, words, prompt };
+        let decoding = Decoding { beams: Some(5), several_languages: true, words, prompt };
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
         JobSettings { bilingual: true, ..settings.clone() }.fill(&mut job);
         assert_eq!(job.task, Task::Transcribe, "both: the translation follows");
-        assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
+        assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (Some(5), true));
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
         assert_eq!(job.decoding.initial_prompt.as_deref(), Some("A talk in Aarhus."));
         assert_eq!((job.channels, job.voice_activity), (Channels::Separate, VoiceActivity::Threshold(0.25)));
@@ -351,7 +351,7 @@ mod tests {
         // A file of an earlier version, and values that Steno never writes.
         let old: Stored = serde_json::from_str(r#"{"language": "de", "decoding": {"beams": 900}}"#).unwrap();
         old.settings().fill(&mut job);
-        assert_eq!(job.decoding.beam_size, MOST_BEAMS as usize);
+        assert_eq!(job.decoding.beam_size, Some(MOST_BEAMS as usize));
         assert_eq!((job.channels, job.voice_activity), (Channels::Mix, VoiceActivity::default()));
         assert_eq!(job.decoding.initial_prompt, None);
         let sound = Sound { voice_activity: VoiceActivity::Off, ..Sound::default() };

@@ -72,6 +72,8 @@ pub struct ModelFacts {
     pub takes_prompt: bool,
     /// It can follow several texts at once.
     pub takes_beams: bool,
+    /// How many it follows unless it is told.
+    pub usual_beams: u32,
     /// Whether it knows the language and the task that are set.
     pub suits: bool,
     /// Seconds of recording per second, where this machine's speed was measured.
@@ -183,6 +185,7 @@ impl From<Choice> for ModelFacts {
             takes_translation: choice.abilities.translation,
             takes_prompt: choice.abilities.prompt,
             takes_beams: choice.abilities.beams,
+            usual_beams: choice.abilities.usual_beams as u32,
             suits: choice.suits,
             speed: choice.speed,
         }

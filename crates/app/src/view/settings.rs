@@ -25,8 +25,8 @@ pub struct Settings {
     pub translate: bool,
     /// The original is kept, with the translation beside it.
     pub bilingual: bool,
-    /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
-    pub beams: u32,
+    /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest, null what suits the model.
+    pub beams: Option<u32>,
     /// Detect the language of each stretch anew.
     pub several_languages: bool,
     /// Names and words to be expected.
@@ -85,7 +85,7 @@ pub struct OwnSettings {
     /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// As in `Settings`.
-    pub beams: u32,
+    pub beams: Option<u32>,
     /// As in `Settings`.
     pub several_languages: bool,
     /// As in `Settings`.

@@ -229,7 +229,7 @@ async fn every_setting_reaches_the_other_machine() {
         place.window(Some(MachineInUse { model: Some("starter-whisper".into()), ..place.machine(None) }));
     let mut settings = JobSettings { language: Some("de".into()), ..JobSettings::default() };
     (settings.task, settings.bilingual) = (Task::Translate, true);
-    settings.decoding.beams = 5;
+    settings.decoding.beams = Some(5);
     settings.decoding.several_languages = true;
     settings.decoding.words = vec!["Ærø".into(), "Ada, Lovelace".into()];
     settings.decoding.prompt = "Eine Rede.".into();

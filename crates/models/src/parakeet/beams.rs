@@ -4,8 +4,6 @@
 //! placing it in time together (Graves, arXiv:1211.3711, section 2.5), as far as those were followed. NeMo's search of
 //! this kind of model is alike; it follows fewer durations.
 
-use std::collections::HashMap;
-
 use candle_core::Tensor;
 
 use super::tdt::{Place, Tdt};
@@ -17,8 +15,11 @@ use crate::matrix::with_values;
 use crate::packed::FEW_ROWS;
 use crate::{Error, Token};
 
-/// A text that is this much less likely than the best one, in nats, is given up.
-const FARTHEST: f32 = 8.0;
+/// A text that is this much less likely than the best one, in nats, is given up. With half of it and with twice, the
+/// words of the demonstration model are the same; its time is not.
+const FARTHEST: f32 = 4.0;
+/// The same where words are expected, which the network itself may find less likely.
+const FARTHEST_EXPECTED: f32 = 8.0;
 /// Most texts that are followed; more find nothing.
 const MOST: usize = 64;
 
@@ -39,9 +40,10 @@ struct Hypothesis {
 }
 
 /// What a hypothesis may become; nothing of it is computed yet.
+#[derive(Clone)]
 struct Candidate {
-    /// Number of the hypothesis.
-    of: usize,
+    /// Number of the hypothesis that it follows from.
+    from: usize,
     /// `None`: it is the hypothesis as it is, or behind a blank.
     token: Option<Token>,
     /// The frame that is read next, and the tokens that are written at it.
@@ -137,6 +139,10 @@ impl Search<'_> {
         self.first() >= self.length
     }
 
+    fn farthest(&self) -> f32 {
+        if self.boost.is_some() { FARTHEST_EXPECTED } else { FARTHEST }
+    }
+
     fn worth(&self, progress: &Progress) -> Worth {
         let Some(boost) = self.boost else { return Worth::default() };
         let mut ended = progress.clone();
@@ -154,20 +160,20 @@ impl Search<'_> {
         let settled = log_probability + worth.settled;
         let is_end = behind.0 >= self.length;
         let score = if is_end { settled } else { log_probability + worth.hoped };
-        Candidate { of: 0, token, behind, log_probability, score, settled }
+        Candidate { from: 0, token, behind, log_probability, score, settled }
     }
 
     /// Goes on with the likeliest of what may follow from the hypotheses that are farthest behind, whose logits come in their order.
-    fn go_on<'a>(&mut self, of: &Tdt, logits: &mut impl Iterator<Item = &'a [f32]>) {
+    fn go_on<'a>(&mut self, tdt: &Tdt, logits: &mut impl Iterator<Item = &'a [f32]>) {
         let first = self.first();
         let mut candidates = Vec::new();
         for (number, Hypothesis { log_probability, place }) in self.hypotheses.iter().enumerate() {
             if place.at > first {
                 let (behind, worth) = ((place.at, place.symbols), self.worth(&place.progress));
                 let candidate = self.candidate(None, behind, *log_probability, worth);
-                candidates.push(Candidate { of: number, ..candidate });
+                candidates.push(Candidate { from: number, ..candidate });
             } else if let Some(logits) = logits.next() {
-                self.follow(of, number, logits, &mut candidates);
+                self.follow(tdt, number, logits, &mut candidates);
             }
         }
         let candidates = self.choose(candidates);
@@ -179,14 +185,14 @@ impl Search<'_> {
         }
         // Not copied where it is the last use.
         let mut left: Vec<usize> = vec![0; self.hypotheses.len()];
-        candidates.iter().for_each(|it| left[it.of] += 1);
+        candidates.iter().for_each(|it| left[it.from] += 1);
         let mut hypotheses: Vec<Option<Hypothesis>> =
             std::mem::take(&mut self.hypotheses).into_iter().map(Some).collect();
-        for Candidate { of, token, behind, log_probability, .. } in candidates {
-            left[of] -= 1;
-            let place = match left[of] {
-                0 => hypotheses[of].take().map(|it| it.place),
-                _ => hypotheses[of].as_ref().map(|it| it.place.clone()),
+        for Candidate { from, token, behind, log_probability, .. } in candidates {
+            left[from] -= 1;
+            let place = match left[from] {
+                0 => hypotheses[from].take().map(|it| it.place),
+                _ => hypotheses[from].as_ref().map(|it| it.place.clone()),
             };
             let Some(mut place) = place else { continue };
             match token {
@@ -201,14 +207,14 @@ impl Search<'_> {
     }
 
     /// What may follow from a hypothesis: a blank, or one of the likeliest tokens, with each duration.
-    fn follow(&self, of: &Tdt, number: usize, logits: &[f32], candidates: &mut Vec<Candidate>) {
+    fn follow(&self, tdt: &Tdt, number: usize, logits: &[f32], candidates: &mut Vec<Candidate>) {
         let Hypothesis { log_probability, place } = &self.hypotheses[number];
-        let (tokens, durations) = logits.split_at(of.vocabulary);
+        let (tokens, durations) = logits.split_at(tdt.vocabulary);
         let (all_tokens, all_durations) = (log_sum_exp(tokens), log_sum_exp(durations));
         let mut best = candidates.iter().map(|it| it.settled).fold(f32::NEG_INFINITY, f32::max);
         let mut push = |token: Option<usize>, worth: Worth| {
-            let of_token = tokens[token.unwrap_or(of.blank as usize)] - all_tokens;
-            for (frames, duration) in of.durations.iter().zip(durations) {
+            let of_token = tokens[token.unwrap_or(tdt.blank as usize)] - all_tokens;
+            for (frames, duration) in tdt.durations.iter().zip(durations) {
                 let log_probability = log_probability + of_token + duration - all_durations;
                 let token = token.map(|id| Token {
                     id: id as u32,
@@ -216,17 +222,17 @@ impl Search<'_> {
                     frames: *frames,
                     probability: of_token.exp(),
                 });
-                let (at, symbols) = of.behind(place, token.is_none(), *frames);
+                let (at, symbols) = tdt.behind(place, token.is_none(), *frames);
                 let candidate = self.candidate(token, (at.min(self.length), symbols), log_probability, worth);
                 // What is no number is not either.
-                if candidate.settled >= best - FARTHEST {
+                if candidate.settled >= best - self.farthest() {
                     best = best.max(candidate.settled);
-                    candidates.push(Candidate { of: number, ..candidate });
+                    candidates.push(Candidate { from: number, ..candidate });
                 }
             }
         };
         push(None, self.worth(&place.progress));
-        for id in self.likeliest(of, place, tokens) {
+        for id in self.likeliest(tdt, place, tokens) {
             let worth = self.boost.map_or_else(Worth::default, |boost| {
                 let mut progress = place.progress.clone();
                 boost.advance(&mut progress, id as u32);
@@ -237,8 +243,8 @@ impl Search<'_> {
     }
 
     /// As many tokens as there are beams, blank not among them.
-    fn likeliest(&self, of: &Tdt, place: &Place, tokens: &[f32]) -> Vec<usize> {
-        let blank = of.blank as usize;
+    fn likeliest(&self, tdt: &Tdt, place: &Place, tokens: &[f32]) -> Vec<usize> {
+        let blank = tdt.blank as usize;
         let mut likeliest = top(tokens, self.beams + 1);
         // Where the network hears no token there is none, whatever is expected.
         let is_blank = likeliest.first().is_none_or(|(id, _)| *id == blank);
@@ -258,31 +264,33 @@ impl Search<'_> {
         ids
     }
 
+    /// Its tokens, the last one first: where texts differ, it is mostly there.
+    fn text<'a>(&'a self, candidate: &'a Candidate) -> impl Iterator<Item = u32> + 'a {
+        let before = self.hypotheses[candidate.from].place.tokens.iter().rev();
+        candidate.token.iter().chain(before).map(|token| token.id)
+    }
+
     /// The best of the candidates, those with the same text at the same frame counted as one.
     fn choose(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let mut places: HashMap<(Vec<u32>, usize), usize> = HashMap::new();
         let mut chosen: Vec<Candidate> = Vec::new();
         for candidate in candidates {
-            let written = self.hypotheses[candidate.of].place.tokens.iter().chain(&candidate.token);
-            let key = (written.map(|token| token.id).collect(), candidate.behind.0);
-            match places.get(&key) {
-                Some(place) => {
-                    let other = &mut chosen[*place];
+            let same = |other: &&mut Candidate| {
+                other.behind.0 == candidate.behind.0 && self.text(other).eq(self.text(&candidate))
+            };
+            match chosen.iter_mut().find(same) {
+                Some(other) => {
                     let both = log_sum_exp(&[other.log_probability, candidate.log_probability]);
                     other.score += both - other.log_probability;
                     other.settled += both - other.log_probability;
                     other.log_probability = both;
                 }
-                None => {
-                    places.insert(key, chosen.len());
-                    chosen.push(candidate);
-                }
+                None => chosen.push(candidate),
             }
         }
         let settled = |it: &Candidate| it.settled;
         let best = chosen.iter().map(settled).fold(f32::NEG_INFINITY, f32::max);
-        chosen.retain(|it| it.settled >= best - FARTHEST);
+        chosen.retain(|it| it.settled >= best - self.farthest());
         chosen.sort_by(|a, b| b.score.total_cmp(&a.score));
         // A word that is only hoped for may come to nothing: then there is a text to go back to.
         if let Some(surest) = chosen.iter().position(|it| it.settled == best).filter(|it| *it >= self.beams) {
@@ -300,5 +308,41 @@ impl Search<'_> {
             true => Vec::new(),
             false => self.hypotheses.swap_remove(arg_max(&scores)).place.tokens,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(id: u32, log_probability: f32, hoped: f32) -> Candidate {
+        let token = Some(Token { id, frame: 0, frames: 1, probability: 1.0 });
+        let (score, settled) = (log_probability + hoped, log_probability);
+        Candidate { from: 0, token, behind: (1, 0), log_probability, score, settled }
+    }
+
+    fn choose(candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let hypotheses = vec![Hypothesis { log_probability: 0.0, place: Place::default() }];
+        Search { frames: Vec::new(), length: 9, hypotheses, beams: 2, boost: None }.choose(candidates)
+    }
+
+    fn ids(candidates: &[Candidate]) -> Vec<u32> {
+        candidates.iter().filter_map(|it| it.token).map(|token| token.id).collect()
+    }
+
+    #[test]
+    fn the_surest_text_stays_beside_those_that_may_become_words_to_expect() {
+        let hoped = [candidate(1, -3.0, 8.0), candidate(2, -2.0, 6.0)];
+        let sure = candidate(3, -0.1, 0.0);
+        assert_eq!(ids(&choose([&hoped[..], &[sure]].concat())), [1, 3]);
+        assert_eq!(ids(&choose(hoped.to_vec())), [1, 2]);
+    }
+
+    #[test]
+    fn equal_texts_at_one_frame_count_together_and_texts_far_behind_do_not_count() {
+        let half = 0.5_f32.ln();
+        let chosen = choose(vec![candidate(1, half, 0.0), candidate(1, half, 0.0), candidate(2, -5.0, 0.0)]);
+        assert_eq!(ids(&chosen), [1]);
+        assert!(chosen[0].log_probability.abs() < 1e-6 && chosen[0].settled.abs() < 1e-6);
     }
 }

@@ -38,7 +38,7 @@ struct Recurrent {
 }
 
 /// What the prediction network remembers of the tokens before.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PredictorState {
     /// Of each layer.
     states: Vec<Vec<f32>>,
@@ -60,7 +60,7 @@ struct Row<'a> {
 }
 
 /// How far a window is read.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Place {
     /// The frame that is read, and the tokens that were written at it.
     pub(super) at: usize,

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use audio::Recording;
 use candle_core::Tensor;
+use formats::Abilities;
 use models::boost::Boost;
 use models::whisper::Whisper;
 use transcript::{Segment, Span, Task, Time, Word};
@@ -174,7 +175,7 @@ impl Transcriber<'_> {
             task: self.task,
             timestamps: settings.timestamps,
             prompt,
-            beam_size: settings.beam_size.max(1),
+            beam_size: settings.beams(Abilities::WHISPER.usual_beams),
             best_of: settings.best_of.max(1),
             patience: settings.patience.unwrap_or(1.0),
             length_penalty: settings.length_penalty,
@@ -250,7 +251,8 @@ impl Transcriber<'_> {
             gaps(speech, &reading.passages, window.seek).iter().map(Range::len).sum()
         };
         let before = missed(&reading);
-        let beams = self.settings.beam_size > 1 && reading.decoded.temperature == 0.0;
+        let beams =
+            self.settings.beams(Abilities::WHISPER.usual_beams) > 1 && reading.decoded.temperature == 0.0;
         if !beams || before == 0 {
             return Ok(reading);
         }

@@ -16,12 +16,12 @@ struct Case {
 const CASES: [Case; 6] = [
     Case { name: "greedy, word times", change: |_| () },
     Case { name: "as usual on a card", change: |job| job.strategy = Strategy::Auto },
-    Case { name: "five beams", change: |job| job.decoding.beam_size = 5 },
+    Case { name: "five beams", change: |job| job.decoding.beam_size = Some(5) },
     Case {
         name: "batched, three beams, language detected",
         change: |job| {
             job.strategy = Strategy::Batched;
-            job.decoding.beam_size = 3;
+            job.decoding.beam_size = Some(3);
             job.language = None;
         },
     },
@@ -44,7 +44,7 @@ fn run(
 ) -> Transcript {
     let mut job = Job::new(1, project(file), starter());
     job.language = Some("en".into());
-    job.decoding.beam_size = 1;
+    job.decoding.beam_size = Some(1);
     job.decoding.temperatures = vec![0.0];
     job.strategy = Strategy::Sequential;
     (case.change)(&mut job);

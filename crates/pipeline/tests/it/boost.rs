@@ -159,7 +159,7 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
         let recording = audio::prepare(&file, &audio::PrepareOptions::default(), go_on).unwrap();
         let search = |words: &[String], strength: f32, batch: usize, beams: usize| -> Vec<Segment> {
             let settings = DecodingOptions {
-                beam_size: beams,
+                beam_size: Some(beams),
                 vocabulary: words.to_vec(),
                 vocabulary_strength: strength,
                 ..DecodingOptions::default()

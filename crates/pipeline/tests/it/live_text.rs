@@ -107,7 +107,7 @@ fn text_is_shown_while_it_is_written_and_changes_nothing() {
     let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     for (beams, strategy) in [(1, wire::Strategy::Sequential), (5, wire::Strategy::Batched)] {
         let mut job = Job { device: DeviceChoice::Cpu, strategy, ..Job::new(1, &*file, starter()) };
-        job.decoding.beam_size = beams;
+        job.decoding.beam_size = Some(beams);
         let (heard, transcript) = run(&job, true, |_| false);
         let (_, unheard) = run(&job, false, |_| false);
         assert_eq!(transcript.unwrap().segments, unheard.unwrap().segments, "{beams} beams");

@@ -158,7 +158,7 @@ fn the_text_does_not_depend_on_how_it_is_read() {
             );
         }
         // With beams too; they are of a transducer alone.
-        let beams = DecodingOptions { beam_size: 3, ..settings.clone() };
+        let beams = DecodingOptions { beam_size: Some(3), ..settings.clone() };
         let [alone, together] = [1, 3].map(|batch| {
             let mut watch = Watch::new(batch);
             run(&Request { settings: &beams, ..request }, &Point::default(), &mut watch).unwrap();

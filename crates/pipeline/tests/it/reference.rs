@@ -126,7 +126,7 @@ fn check_files_give_the_reference_text_and_word_times(corpus: &Path) {
                 voice_activity: VoiceActivity::Off,
                 strategy: Strategy::Sequential,
                 decoding: DecodingOptions {
-                    beam_size: 1,
+                    beam_size: Some(1),
                     temperatures: vec![0.0],
                     condition_on_previous_text: condition,
                     repair: false,

@@ -264,7 +264,7 @@ fn check_the_text_does_not_depend_on_how_many_windows_are_decoded_together(
 ) {
     for (file, language, beams) in files {
         let mut case = Case::new(&corpus.join("audio").join(file), language);
-        case.settings.beam_size = *beams;
+        case.settings.beam_size = Some(*beams);
         let alone = case.whole(Strategy::Batched, 1);
         for batch in [2, 7] {
             let together = case.whole(Strategy::Batched, batch);

@@ -14,10 +14,10 @@ fn trained() -> PathBuf {
 }
 
 fn transcribe(engine: &mut Engine, file: &Path) -> Transcript {
-    transcribe_with(engine, file, 1)
+    transcribe_with(engine, file, None)
 }
 
-fn transcribe_with(engine: &mut Engine, file: &Path, beams: usize) -> Transcript {
+fn transcribe_with(engine: &mut Engine, file: &Path, beams: Option<usize>) -> Transcript {
     let mut job = Job { device: DeviceChoice::Cpu, ..Job::new(1, file, trained()) };
     job.decoding.beam_size = beams;
     engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()
@@ -30,24 +30,34 @@ fn words(transcript: &Transcript) -> Vec<String> {
 
 #[test]
 fn synthetic_speech_has_few_wrong_words() {
-    check_synthetic_speech(&corpus::bundled(), 1, 0.02);
+    check_synthetic_speech(&corpus::bundled(), None, 0.02);
 }
 
 #[test]
-fn synthetic_speech_has_few_wrong_words_with_beams() {
-    check_synthetic_speech(&corpus::bundled(), 5, 0.02);
+fn synthetic_speech_has_few_wrong_words_greedily() {
+    check_synthetic_speech(&corpus::bundled(), Some(1), 0.02);
+}
+
+/// What is not asked for is what suits a transducer: five texts at once.
+#[test]
+fn a_transducer_is_read_with_beams_unless_it_is_told() {
+    let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
+    let mut engine = Engine::new();
+    let usual = transcribe_with(&mut engine, &file, None).segments;
+    assert_eq!(usual, transcribe_with(&mut engine, &file, Some(5)).segments);
+    assert_ne!(usual, transcribe_with(&mut engine, &file, Some(1)).segments);
 }
 
 #[test]
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
-    check_synthetic_speech(&corpus::full(), 1, 0.02);
+    check_synthetic_speech(&corpus::full(), None, 0.01);
 }
 
 #[test]
 #[ignore = "full corpus: make soak"]
-fn synthetic_speech_has_few_wrong_words_with_beams_in_the_full_corpus() {
-    check_synthetic_speech(&corpus::full(), 5, 0.02);
+fn synthetic_speech_has_few_wrong_words_greedily_in_the_full_corpus() {
+    check_synthetic_speech(&corpus::full(), Some(1), 0.02);
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn words_to_expect_that_nobody_says_change_nothing() {
     let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     for beams in [1, 5] {
         let mut job = Job { device: DeviceChoice::Cpu, ..Job::new(1, &*file, trained()) };
-        job.decoding.beam_size = beams;
+        job.decoding.beam_size = Some(beams);
         let [plain, expecting] =
             [&[][..], &["Oskarine", "Pendrithal", "Brackwater", "Thomasville"][..]].map(|list| {
                 job.decoding.vocabulary = list.iter().map(|word| (*word).to_owned()).collect();
@@ -83,7 +93,7 @@ fn words_to_expect_that_nobody_says_change_nothing() {
 
 /// Other sentences with the voices that both starters learned. Of the full corpus openai/whisper writes 7.77 % of the
 /// words wrong with the starter Whisper.
-fn check_synthetic_speech(corpus: &Path, beams: usize, wrong: f64) {
+fn check_synthetic_speech(corpus: &Path, beams: Option<usize>, wrong: f64) {
     /// Seconds between where a sentence that is written exactly begins and where its segment does, of nine in ten.
     const LATE: f64 = 0.4;
     let mut engine = Engine::new();
@@ -183,36 +193,24 @@ fn fourteen_minutes() -> (Vec<f32>, Vec<String>, Vec<Time>) {
 #[test]
 #[ignore = "full corpus: make soak"]
 fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_whole() {
-    check_cuts(1);
-}
-
-#[test]
-#[ignore = "full corpus: make soak"]
-fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_whole_with_beams() {
-    check_cuts(5);
-}
-
-fn check_cuts(beams: usize) {
     /// Change of the share of wrong words in the mean of all cuts.
     const IN_THE_MEAN: f64 = 0.0005;
     /// The same at each cut.
-    const AT_EACH: f64 = 0.0025;
+    const AT_EACH: f64 = 0.002;
     const EVERY: usize = 3;
     let (sound, said, pauses) = fourteen_minutes();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("talk.wav");
     std::fs::write(&file, wav(&sound)).unwrap();
     let mut engine = Engine::new();
-    let whole = words(&transcribe_with(&mut engine, &file, beams));
+    let whole = words(&transcribe(&mut engine, &file));
     let of_whole = edit_distance(&said, &whole) as f64 / said.len() as f64;
     let end = Time::from_seconds(sound.len() as f64 / 16_000.0);
     let mut changes = Vec::new();
     for at in pauses.into_iter().step_by(EVERY) {
         let mut both = Vec::new();
         for span in [Span::new(Time::ZERO, at), Span::new(at, end)] {
-            let mut job =
-                Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
-            job.decoding.beam_size = beams;
+            let job = Job { device: DeviceChoice::Cpu, span: Some(span), ..Job::new(1, &*file, trained()) };
             both.extend(words(&engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()));
         }
         changes.push(edit_distance(&said, &both) as f64 / said.len() as f64 - of_whole);

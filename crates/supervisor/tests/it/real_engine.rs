@@ -28,7 +28,7 @@ fn talkative_job(file: &tempfile::NamedTempFile) -> Job {
     let mut job = long_job(file);
     job.language = Some("en".into());
     job.decoding = DecodingOptions {
-        beam_size: 1,
+        beam_size: Some(1),
         temperatures: vec![0.0],
         compression_ratio_threshold: None,
         log_probability_threshold: None,

@@ -31,7 +31,7 @@ fn every_setting_changed() -> Job {
         limit: Some(Time::from_millis(90_001)),
         voice_activity: VoiceActivity::Threshold(0.35),
         decoding: DecodingOptions {
-            beam_size: 1,
+            beam_size: None,
             best_of: 3,
             temperatures: vec![0.0, 0.1, 0.7],
             compression_ratio_threshold: None,
@@ -363,5 +363,5 @@ fn a_host_of_an_older_build_may_leave_decoding_options_out() {
     let mut json = serde_json::to_value(Job::new(1, "a", "b")).unwrap();
     json["decoding"] = serde_json::json!({ "beam_size": 2 });
     let job: Job = serde_json::from_value(json).unwrap();
-    assert_eq!(job.decoding, DecodingOptions { beam_size: 2, ..DecodingOptions::default() });
+    assert_eq!(job.decoding, DecodingOptions { beam_size: Some(2), ..DecodingOptions::default() });
 }

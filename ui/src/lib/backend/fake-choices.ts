@@ -20,6 +20,7 @@ function facts(fit: Fit, peak: number, weights: number, count: number, more: Par
     takes_translation: true,
     takes_prompt: true,
     takes_beams: true,
+    usual_beams: 1,
     suits: true,
     speed: null,
     ...more,

@@ -39,7 +39,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, bilingual: false, beams: 1, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
+  settings: Settings = { model: 0, language: null, translate: false, bilingual: false, beams: null, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;

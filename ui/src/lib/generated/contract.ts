@@ -820,9 +820,9 @@ translate: boolean,
  */
 bilingual: boolean, 
 /**
- * Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
+ * Searched for the likeliest text at once, from 1 to 8; 1 is the quickest, null what suits the model.
  */
-beams: number, 
+beams: number | null, 
 /**
  * Detect the language of each stretch anew.
  */
@@ -893,7 +893,7 @@ bilingual: boolean,
 /**
  * As in `Settings`.
  */
-beams: number, 
+beams: number | null, 
 /**
  * As in `Settings`.
  */
@@ -1925,6 +1925,10 @@ takes_prompt: boolean,
  * It can follow several texts at once.
  */
 takes_beams: boolean, 
+/**
+ * How many it follows unless it is told.
+ */
+usual_beams: number, 
 /**
  * Whether it knows the language and the task that are set.
  */

@@ -254,8 +254,8 @@ test("channels, speech, the text before and the accuracy are set for all, for on
   if (!steno.setup) throw new Error("there is no setup");
   const view = render(MoreSettings, { steno, setup: steno.setup });
   const accuracy = screen.getByTestId<HTMLSelectElement>("all-beams");
-  const { fast, balanced, accurate, most } = t.decoding.names;
-  expect([...accuracy.options].map((option) => option.text)).toEqual([fast, balanced, accurate, most]);
+  const { usual, fast, balanced, accurate, most } = t.decoding.names;
+  expect([...accuracy.options].map((option) => option.text)).toEqual([usual, fast, balanced, accurate, most]);
   for (const [field, value, setting, expected] of [
     ["all-beams", "5", "beams", 5],
     ["all-channels", "separate", "channels", "separate"],
