@@ -10,6 +10,7 @@ mod dialogs;
 mod editing;
 mod execute;
 mod first_paint;
+mod learning;
 mod machine;
 mod shell;
 mod store;
@@ -135,6 +136,15 @@ fn main() -> Result<(), tauri::Error> {
             voices::stop_microphone,
             voices::keep_microphone,
             voices::drop_microphone,
+            learning::adapters,
+            learning::switch_adapter,
+            learning::remove_adapter,
+            learning::import_adapters,
+            learning::export_adapter,
+            learning::lessons,
+            learning::start_learning,
+            learning::stop_learning,
+            learning::learning,
         ])
         .run(context)
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use formats::{AdapterCard, AdapterFile, write_whole};
-use wire::{ErrorCode, Failure};
+use wire::{ErrorCode, Failure, FilePath};
 
 use crate::models::Places;
 
@@ -39,6 +39,11 @@ impl Adapters {
     /// Those of this user; `None` where there is no home folder.
     pub fn of_this_user() -> Option<Self> {
         Some(Self::at(Places::of_this_process().data_folder?.join("steno/adapters")))
+    }
+
+    /// The file that this user has the model at `path` used with.
+    pub fn switched_on(path: &Path) -> Option<FilePath> {
+        Self::of_this_user()?.of_model(path).map(FilePath::from)
     }
 
     /// Those in a folder, which need not exist.

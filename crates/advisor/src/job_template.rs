@@ -50,9 +50,7 @@ impl JobTemplate {
         job.memory = self.preferences.memory.clone();
         job.speaker_model.clone_from(&self.speaker_model);
         job.precision = self.preferences.precision;
-        job.adapter = Adapters::of_this_user()
-            .and_then(|adapters| adapters.of_model(job.model.as_path()))
-            .map(FilePath::from);
+        job.adapter = Adapters::switched_on(job.model.as_path());
         job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);
         job.memory.useful_batch = useful_batch(&self.model, &job, self.kind);
         job

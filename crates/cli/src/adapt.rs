@@ -1,33 +1,27 @@
 //! `steno adapt`: a model learns from corrections.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use advisor::ModelRef;
 use clap::Args;
-use config::{Preferences, folders};
-use formats::{AdapterFigures, AdapterFile, ModelInfo, WordErrors};
+use config::Preferences;
+use formats::AdapterFigures;
+use learning::{Collected, Learning, Learnt, News};
 use memory::bytes::human;
-use memory::{DeviceKind, Network, TrainingFootprint};
 use serde::Serialize;
-use supervisor::{AdaptationNews, Engine};
-use transcript::errors::{Comparison, compare};
-use wire::{
-    Adapt as Asked, AdaptProgress, AdaptSettings, ErrorCode, Event, Failure, FilePath, Job, Lesson, NO_JOB,
-};
+use supervisor::AdaptationNews;
+use wire::{AdaptProgress, AdaptSettings, Event, FilePath};
 
 use crate::adapters::{all_word_errors, store};
 use crate::args::{EXIT_CODES, Machine};
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
-use crate::lessons::Collected;
 use crate::memory_args::Amounts;
 use crate::outputs::print;
 use crate::times::wait;
-use crate::{models, own_engine, search};
+use crate::{models, search};
 
 const LONG: &str = "\
 Have a model learn from your corrections, on this computer.
@@ -40,13 +34,6 @@ less of what was learnt is tried.
 
 The model itself stays as it is: what is learnt is an adapter, a file of a few megabytes (see `steno adapters`). \
 If the command is stopped, the same command goes on where it was. While it learns, it lets recordings go first.";
-
-/// Of what was learnt, so much is tried one after the other, until nothing else gets worse: a little less of it
-/// often keeps what it gained, and forgets less (Wortsman and others, arXiv:2109.01903).
-const STRENGTHS: [f32; 4] = [1.0, 0.7, 0.5, 0.35];
-
-/// So many corrections that were learnt are transcribed once more: they must not be worse than before.
-const MOST_LEARNT: usize = 30;
 
 /// Have a model learn from your corrections
 #[derive(Debug, Args)]
@@ -141,9 +128,6 @@ pub async fn run(args: &Adapt, interrupt: Interrupt) -> Ended {
 async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     let mut console = Console::new(args.quiet);
     let model = models::named(&args.model)?;
-    let network = ModelInfo::network(&model.path).map_err(|error| {
-        Failure::new(ErrorCode::ModelInvalid, error.to_string()).file(model.path.as_path())
-    })?;
     let flags = [args.amounts.flags(), args.machine.flags()].concat();
     let preferences = Preferences::of_this_user(&flags)?;
     let collected = args.collect()?;
@@ -162,52 +146,23 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         ));
     }
     if args.dry_run {
-        return predict(args, &network);
-    }
-    if lessons.len() - held_back == 0 {
-        let text = "There is nothing to learn from.";
-        let remedy = "Correct at least two segments of a transcript in the window, or name recordings with \
-            their texts: --pair AUDIO TEXT.";
-        return Err(Failure::new(ErrorCode::BadSettings, text).remedy(remedy).into());
+        return predict(args, &model);
     }
     let store = store()?;
-    let name = args
-        .name
-        .clone()
-        .unwrap_or_else(|| format!("{}-{}", model.name, jiff::Zoned::now().strftime("%Y-%m-%d")));
-    let path = store.path(&name)?;
-    if path.exists() {
-        let text = format!("There is an adapter named {name} already.");
-        let remedy = "Choose another name with --name, or remove it: steno adapters remove NAME.";
-        return Err(Failure::new(ErrorCode::NameTaken, text).remedy(remedy).into());
-    }
-    let work = Work { args, model: &model, preferences: &preferences, name: &name, collected: &collected };
-    let folder = work.folder()?;
-    let candidate = folder.with_extension("candidate");
-    let asked = work.asked(&folder, &candidate);
-    let options = args.machine.engine_options(preferences.engine);
-    let learning = supervisor::adapt(&options, asked, |news| tell(&news, &mut console));
-    let adapted = tokio::select! {
-        adapted = learning => adapted?,
+    let settings = args.settings();
+    let name = args.name.clone().unwrap_or_else(|| Learning::usual_name(&model, &store));
+    let engine = args.machine.engine_options(preferences.engine);
+    let learning = Learning { model, name, collected, settings, preferences, engine, store };
+    let learnt = tokio::select! {
+        learnt = learning.run(|news| tell(&news, &mut console)) => learnt?,
         () = interrupt.raised() => return Err(Ended::Cancelled),
     };
-    console.clear();
-    console.info("Comparing with and without what was learnt.");
-    let (strength, figures) = work.strength(&candidate, &mut console, &mut interrupt).await?;
-    if let Some(strength) = strength {
-        let mut file = weakened(&candidate, strength)?;
-        file.card.figures = Some(figures.clone());
-        written(&file)?;
-        store.add(&candidate, &name)?;
-        store.switch_on(&name)?;
-    }
-    // What is left is only in the way.
-    let _ = std::fs::remove_file(&candidate);
+    let (name, Learnt { path, strength, adapted, figures }) = (&learning.name, learnt);
     let kept = strength.is_some();
     print(|out| {
         if args.json {
             let result = Outcome {
-                name: &name,
+                name,
                 kept,
                 strength,
                 adapter: kept.then(|| path.clone().into()),
@@ -233,31 +188,25 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-/// Kept only where fewer of the corrected words that were held back are wrong, and no more of what was learnt and of others.
-fn is_better(figures: &AdapterFigures) -> bool {
-    let is_no_worse = |errors: &Option<WordErrors>| errors.as_ref().is_none_or(|it| it.after <= it.before);
-    let is_better = figures.corrections.after < figures.corrections.before;
-    is_better && is_no_worse(&figures.others) && is_no_worse(&figures.learnt)
-}
-
-fn predict(args: &Adapt, network: &Network) -> Result<(), Ended> {
-    let Network::Whisper(dimensions) = network else {
-        return Err(Failure::new(ErrorCode::ModelUnsupported, "Only Whisper models can be adapted.").into());
-    };
-    let footprint = TrainingFootprint::of(
-        dimensions,
-        DeviceKind::Host,
-        u64::from(args.rank),
-        dimensions.text_context / 2,
-    );
+fn predict(args: &Adapt, model: &ModelRef) -> Result<(), Ended> {
+    let (usual, least) = Learning::predicted(model, &args.settings())?;
     print(|out| {
-        let batch = u64::from(args.batch);
-        writeln!(out, "Predicted memory: {}", human(footprint.peak(batch, true)))?;
-        writeln!(out, "At least: {}", human(footprint.peak(1, false)))
+        writeln!(out, "Predicted memory: {}", human(usual))?;
+        writeln!(out, "At least: {}", human(least))
     })
 }
 
-fn tell(news: &AdaptationNews, console: &mut Console) {
+fn tell(news: &News, console: &mut Console) {
+    let news = match news {
+        News::Training(news) => news,
+        News::Comparing { strength } => {
+            console.clear();
+            return match strength {
+                1.0 => console.info("Comparing with and without what was learnt."),
+                _ => console.info(&format!("The same with {:.0} % of it.", 100.0 * strength)),
+            };
+        }
+    };
     match news {
         AdaptationNews::Waits { device } => {
             console.clear();
@@ -291,6 +240,12 @@ fn line(progress: &AdaptProgress) -> String {
 }
 
 impl Adapt {
+    fn settings(&self) -> AdaptSettings {
+        let Self { epochs, rank, rate, batch, seed, .. } = *self;
+        let alpha = 2.0 * rank as f32;
+        AdaptSettings { epochs, rank, alpha, rate, batch, seed, ..AdaptSettings::default() }
+    }
+
     fn collect(&self) -> Result<Collected, Ended> {
         let mut collected = Collected::default();
         let language = Some(self.language.as_str());
@@ -306,254 +261,12 @@ impl Adapt {
             && self.folder.is_empty()
             && let Some(documents) = search::existing()?
         {
-            collected.history(&documents)?;
+            collected.history(&documents, &|_| true)?;
         }
         for folder in &self.compare {
             collected.compared(folder, language)?;
         }
         collected.hold_back(self.seed);
         Ok(collected)
-    }
-}
-
-/// What the parts of one run share.
-struct Work<'a> {
-    args: &'a Adapt,
-    model: &'a ModelRef,
-    preferences: &'a Preferences,
-    name: &'a str,
-    collected: &'a Collected,
-}
-
-impl Work<'_> {
-    /// Where it can go on after an interruption.
-    fn folder(&self) -> Result<PathBuf, Failure> {
-        let state = folders::steno_state().ok_or_else(|| {
-            Failure::new(ErrorCode::OutputUnwritable, "There is no home folder to work in.")
-        })?;
-        let folder = state.join("adaptations").join(self.name);
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            let text = format!("The folder can't be made: {error}.");
-            Failure::new(ErrorCode::OutputUnwritable, text).file(folder.as_path())
-        })?;
-        Ok(folder)
-    }
-
-    fn job(&self, file: &Path) -> Job {
-        let engine = &self.preferences.engine;
-        Job {
-            device: engine.device,
-            threads: engine.threads,
-            memory: self.preferences.memory.clone(),
-            ..Job::new(NO_JOB, file, self.model.path.as_path())
-        }
-    }
-
-    fn asked(&self, folder: &Path, candidate: &Path) -> Asked {
-        let Adapt { epochs, rank, rate, batch, seed, .. } = *self.args;
-        let alpha = 2.0 * rank as f32;
-        Asked {
-            job: self.job(&self.model.path),
-            lessons: self.collected.lessons.clone(),
-            settings: AdaptSettings { epochs, rank, alpha, rate, batch, seed, ..AdaptSettings::default() },
-            folder: folder.into(),
-            output: candidate.into(),
-        }
-    }
-
-    /// How much of the adapter is kept, the most with which nothing gets worse; `None`: none of it. With the word errors
-    /// without it and with that much, or all, of it, on what was held back and on other recordings.
-    async fn strength(
-        &self,
-        candidate: &Path,
-        console: &mut Console,
-        interrupt: &mut Interrupt,
-    ) -> Result<(Option<f32>, AdapterFigures), Ended> {
-        let lessons = |held_back: bool| {
-            let all = self.collected.lessons.iter().filter(|lesson| lesson.corrected);
-            all.filter(move |lesson| lesson.held_back == held_back)
-        };
-        let of_lesson = |lesson: &Lesson| Job {
-            span: lesson.span,
-            language: lesson.language.clone(),
-            ..self.job(lesson.file.as_path())
-        };
-        let both = |lesson| (of_lesson(lesson), lesson.text.as_str());
-        let corrections: Vec<(Job, &str)> = lessons(true).map(both).collect();
-        let apart = lessons(false).count().div_ceil(MOST_LEARNT).max(1);
-        let learnt: Vec<(Job, &str)> = lessons(false).step_by(apart).map(both).collect();
-        let others = self.collected.others.iter().map(|(file, text, language)| {
-            (Job { language: language.clone(), ..self.job(file) }, text.as_str())
-        });
-        let others: Vec<(Job, &str)> = others.collect();
-        let (engine, _lease) = own_engine::start(&self.args.machine, console, interrupt).await?;
-        let kinds = [&corrections, &others, &learnt];
-        let mut before = Vec::new();
-        for recordings in kinds {
-            before.push(transcribed(&engine, recordings, None, interrupt).await?);
-        }
-        let mut strongest = None;
-        let mut kept = None;
-        for strength in STRENGTHS {
-            if strength < 1.0 {
-                console.info(&format!("The same with {:.0} % of it.", 100.0 * strength));
-            }
-            let mut file = weakened(candidate, strength)?;
-            // A model is not loaded anew for a file of the same name.
-            file.path = candidate.with_extension(format!("{strength}"));
-            written(&file)?;
-            let compared = async {
-                let mut errors = Vec::new();
-                for (recordings, before) in kinds.into_iter().zip(&before) {
-                    let after = transcribed(&engine, recordings, Some(&file.path), interrupt).await?;
-                    errors.push((!recordings.is_empty()).then(|| count(before, &after)));
-                }
-                Ok(errors)
-            };
-            let errors: Result<Vec<Option<WordErrors>>, Ended> = compared.await;
-            let _ = std::fs::remove_file(&file.path);
-            let mut errors = errors?.into_iter();
-            let mut next = || errors.next().flatten();
-            let figures =
-                AdapterFigures { corrections: next().unwrap_or_default(), others: next(), learnt: next() };
-            if is_better(&figures) {
-                kept = Some((strength, figures));
-                break;
-            }
-            // With less of it there would be less to gain.
-            let is_in_vain = figures.corrections.after >= figures.corrections.before;
-            strongest.get_or_insert(figures);
-            if is_in_vain {
-                break;
-            }
-        }
-        engine.shutdown().await;
-        Ok(match kept {
-            Some((strength, figures)) => (Some(strength), figures),
-            None => (None, strongest.unwrap_or_default()),
-        })
-    }
-}
-
-/// What was learnt, so much of it.
-fn weakened(candidate: &Path, strength: f32) -> Result<AdapterFile, Failure> {
-    let mut file = AdapterFile::read(candidate)
-        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate))?;
-    file.card.alpha *= strength;
-    file.card.strength = (strength < 1.0).then_some(strength);
-    Ok(file)
-}
-
-fn written(file: &AdapterFile) -> Result<(), Failure> {
-    file.write().map_err(|error| {
-        Failure::new(ErrorCode::OutputUnwritable, format!("It can't be written: {error}."))
-            .file(file.path.as_path())
-    })
-}
-
-/// Recordings transcribed with an adapter or without one, compared with their texts.
-async fn transcribed(
-    engine: &Engine,
-    recordings: &[(Job, &str)],
-    adapter: Option<&Path>,
-    interrupt: &mut Interrupt,
-) -> Result<Vec<Comparison>, Ended> {
-    let mut compared = Vec::new();
-    for (job, text) in recordings {
-        let mut job = Job { adapter: adapter.map(Into::into), ..job.clone() };
-        job.decoding.word_times = false;
-        let found = own_engine::follow(engine.transcribe(job), interrupt, |event| match event {
-            Event::Finished { transcript, .. } => {
-                let texts = transcript.segments.iter().map(|segment| segment.text.as_str());
-                ControlFlow::Break(Ok(texts.collect::<Vec<_>>().join(" ")))
-            }
-            _ => ControlFlow::Continue(()),
-        });
-        compared.push(compare(text, &found.await?));
-    }
-    Ok(compared)
-}
-
-/// The errors of all, with the words that are right with the adapter alone and without it alone.
-fn count(before: &[Comparison], after: &[Comparison]) -> WordErrors {
-    let (mut better, mut worse) = (BTreeMap::new(), BTreeMap::new());
-    let mut errors = WordErrors::default();
-    for (before, after) in before.iter().zip(after) {
-        errors.words += before.reference.len();
-        errors.before += before.errors;
-        errors.after += after.errors;
-        for ((word, was), (_, is)) in before.reference.iter().zip(&after.reference) {
-            match (was, is) {
-                (false, true) => *better.entry(word.clone()).or_default() += 1,
-                (true, false) => *worse.entry(word.clone()).or_default() += 1,
-                _ => {}
-            }
-        }
-    }
-    let sorted = |found: BTreeMap<String, usize>| {
-        /// Words that are shown.
-        const MOST: usize = 20;
-        let mut found: Vec<(String, usize)> = found.into_iter().collect();
-        found.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-        found.truncate(MOST);
-        found
-    };
-    WordErrors { better: sorted(better), worse: sorted(worse), ..errors }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_adapter_is_kept_only_where_nothing_gets_worse() {
-        let errors = |before, after| WordErrors { words: 10, before, after, ..WordErrors::default() };
-        let cases = [
-            (errors(5, 2), None, true),
-            (errors(5, 5), None, false),
-            (errors(5, 6), None, false),
-            (errors(5, 2), Some(errors(3, 3)), true),
-            (errors(5, 2), Some(errors(3, 4)), false),
-        ];
-        for (corrections, others, kept) in cases {
-            let figures = AdapterFigures { corrections, others, learnt: None };
-            assert_eq!(is_better(&figures), kept, "{figures:?}");
-            // What was learnt must not be worse for it.
-            for (learnt, is_fine) in [(errors(4, 4), true), (errors(4, 5), false)] {
-                let figures = AdapterFigures { learnt: Some(learnt), ..figures.clone() };
-                assert_eq!(is_better(&figures), kept && is_fine, "{figures:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn less_of_an_adapter_is_the_same_matrices_times_less() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("learnt");
-        let card = formats::AdapterCard { rank: 1, alpha: 2.0, ..Default::default() };
-        let matrix = formats::AdapterMatrix {
-            name: "model.decoder.layers.0.fc1".into(),
-            output: 2,
-            input: 1,
-            a: vec![1.0],
-            b: vec![1.0, 2.0],
-        };
-        let whole = AdapterFile { path: path.clone(), card, matrices: vec![matrix] };
-        whole.write().unwrap();
-        let less = weakened(&path, 0.5).unwrap();
-        assert_eq!((less.card.alpha, less.card.strength), (1.0, Some(0.5)));
-        assert_eq!(less.matrices, whole.matrices);
-        assert_eq!(weakened(&path, 1.0).unwrap().card, whole.card);
-        assert!(weakened(&folder.path().join("none"), 1.0).is_err());
-    }
-
-    #[test]
-    fn words_that_got_better_and_worse_are_counted() {
-        let before = [compare("the zolmivane", "the soul me vane"), compare("a boat", "a boat")];
-        let after = [compare("the zolmivane", "the zolmivane"), compare("a boat", "a moat")];
-        let errors = count(&before, &after);
-        assert_eq!((errors.words, errors.before, errors.after), (4, 3, 1));
-        assert_eq!(errors.better, [("zolmivane".to_owned(), 1)]);
-        assert_eq!(errors.worse, [("boat".to_owned(), 1)]);
     }
 }

@@ -26,7 +26,6 @@ mod gpu;
 mod inputs;
 mod installed;
 mod interrupt;
-mod lessons;
 mod man;
 mod memory_args;
 mod memory_command;

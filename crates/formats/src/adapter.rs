@@ -19,6 +19,7 @@ const B: &str = ".lora_B.weight";
 
 /// What an adapter was learnt from, when, and with what success.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default)]
 pub struct AdapterCard {
     /// The name of the model that it belongs to.
@@ -47,6 +48,7 @@ pub struct AdapterCard {
 
 /// What an adapter was learnt from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default)]
 pub struct Learnt {
     /// Recordings.
@@ -63,6 +65,7 @@ pub struct Learnt {
 
 /// Word errors without and with an adapter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct AdapterFigures {
     /// On corrections that were held back.
     pub corrections: WordErrors,
@@ -75,6 +78,7 @@ pub struct AdapterFigures {
 
 /// Word errors without and with an adapter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct WordErrors {
     /// Words in the reference.
     pub words: usize,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transcript::Task;
-use wire::{Failure, FilePath};
+use wire::{ErrorCode, Failure, FilePath};
 
 use super::another_machine::log as connections_log;
 use super::model_folders::ModelFolders;
@@ -82,6 +82,17 @@ impl AppState {
     /// The models to choose from. The page names them by their index.
     pub fn models(&self) -> Vec<ModelRef> {
         lock(&self.models).clone()
+    }
+
+    /// The model of that number.
+    ///
+    /// # Errors
+    /// Where there is none any more.
+    pub fn model(&self, number: u32) -> Result<ModelRef, Failure> {
+        let models = lock(&self.models);
+        let none =
+            || Failure::new(ErrorCode::ModelNotFound, "This model is gone.").remedy("Choose another one.");
+        models.get(number as usize).cloned().ok_or_else(none)
     }
 
     /// The models, and a job of the settings in force.

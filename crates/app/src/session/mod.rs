@@ -12,6 +12,7 @@ mod files;
 mod folders;
 mod follow;
 mod history;
+mod learning;
 mod length;
 mod microphone;
 mod model_folders;
@@ -44,6 +45,7 @@ pub use elsewhere::Elsewhere;
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};
+pub use learning::{LearningRun, LearningState};
 pub use library::{read_word_list, word_list};
 pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
@@ -100,6 +102,7 @@ struct Inner {
     prober: OnceLock<Arc<Player>>,
     watched: watch::Sender<Vec<Watched>>,
     searching: searching::Searching,
+    learning: learning::Learner,
     /// The task that submits one recording after the other to the engine.
     runner: Mutex<Option<tokio::task::JoinHandle<()>>>,
     /// Wakes the task that looks into the watched folders.
@@ -176,6 +179,7 @@ impl Session {
                 ..Shared::default()
             }),
             searching: searching::Searching::new(&options.engine),
+            learning: learning::Learner::new(&options.engine),
             supervisor: Supervisor::start(options),
             journal: Mutex::new(queue_journal),
             documents: OnceLock::new(),
@@ -615,6 +619,7 @@ impl Session {
             shared.queue.iter().filter(goes_on).map(|entry| entry.id).collect()
         });
         self.inner.look.notify_one();
+        self.stop_learning();
         self.inner.supervisor.shutdown().await;
         // A text that has just been finished is being written to the history. Where the
         // disk takes too long it is still in the journal.

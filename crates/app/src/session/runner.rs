@@ -12,6 +12,7 @@ use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::queue_journal::Outputs;
 use super::usage::Forecast;
 use super::{Inner, JobSettings, Session};
+use advisor::adapters::Adapters;
 use advisor::fit::{Announcement, DeviceMemory, expects_gpu};
 use advisor::idle::Idle;
 use advisor::models::model_at;
@@ -92,7 +93,7 @@ async fn transcribe(
             if let Some(job) = paused.and_then(|paused| paused.continued(identity.as_ref())) {
                 return Ok(job);
             }
-            let fresh = job(&entry, &settings, &preferences)?;
+            let fresh = job_to_run(&entry, &settings, &preferences)?;
             check_told(&fresh, entry.own.as_ref().unwrap_or(&settings))?;
             if let Some(job) = stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())) {
                 return Ok(job);
@@ -228,6 +229,16 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     job.precision = preferences.precision;
     job.speaker_model = advisor::speaker_model(preferences);
     Ok(job)
+}
+
+/// As [`job`], with what its model has learnt. Reads the model's weights.
+pub fn job_to_run(
+    entry: &QueueEntry,
+    settings: &JobSettings,
+    preferences: &Preferences,
+) -> Result<Job, Failure> {
+    let job = job(entry, settings, preferences)?;
+    Ok(Job { adapter: Adapters::switched_on(job.model.as_path()), ..job })
 }
 
 /// Refuses, before anything is loaded, a job without a language whose model must be told one.

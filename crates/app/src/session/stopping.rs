@@ -94,7 +94,7 @@ impl Session {
         for entry in entries {
             let Some(stopped) = &entry.stopped else { continue };
             // Without a model it does not begin at all, and says so.
-            let fresh = runner::job(&entry, &settings, &preferences);
+            let fresh = runner::job_to_run(&entry, &settings, &preferences);
             let starts_over = fresh.is_ok_and(|fresh| !stopped.is_same_job(&fresh));
             self.change(|shared| {
                 // What was changed meanwhile is judged by a later call.

@@ -1,5 +1,5 @@
 import type {
-  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look, Machine,
+  Adapter, CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, LearningRun, Lessons, Look, Machine,
   MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, Undone, Voice, VoiceList, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
@@ -902,6 +902,55 @@ export class FakeBackend implements Backend {
     const left = (voice: Voice): Voice => ({ ...voice, samples: voice.samples.filter((_, number) => number !== sample) });
     this.knownVoices = this.knownVoices.flatMap((voice) => (voice.name !== name ? [voice] : sample === null ? [] : [left(voice)]));
     return this.voices();
+  }
+
+  knownAdapters: Adapter[] = [];
+  run: LearningRun | null = null;
+  lessonsOf: Lessons = { recordings: [], memory: 420 * 2 ** 20, failure: null };
+
+  async adapters(): Promise<Adapter[]> {
+    return this.knownAdapters;
+  }
+
+  async switchAdapter(name: string, on: boolean): Promise<Adapter[]> {
+    this.knownAdapters = this.knownAdapters.map((adapter) => (adapter.name === name ? { ...adapter, on } : adapter));
+    return this.knownAdapters;
+  }
+
+  async removeAdapter(name: string): Promise<Adapter[]> {
+    this.knownAdapters = this.knownAdapters.filter((adapter) => adapter.name !== name);
+    return this.knownAdapters;
+  }
+
+  async importAdapters(): Promise<Adapter[]> {
+    return this.knownAdapters;
+  }
+
+  async exportAdapter(name: string): Promise<string | null> {
+    return `/home/me/${name}.safetensors`;
+  }
+
+  async lessons(): Promise<Lessons> {
+    return this.lessonsOf;
+  }
+
+  async startLearning(model: number, documents: number[]): Promise<void> {
+    this.learntFrom = documents;
+    this.run = {
+      model: `model ${model}`, adapter: "learnt", stage: "training", epoch: 1, epochs: 4, step: 2, steps: 8, peak: 420 * 2 ** 20, left: 60, losses: [1, 0.8],
+      held_back: [1.1], strength: null, figures: null, failure: null,
+    };
+  }
+
+  /** The transcripts that the latest run was asked to learn from. */
+  learntFrom: number[] = [];
+
+  async stopLearning(): Promise<void> {
+    if (this.run) this.run = { ...this.run, stage: "stopped" };
+  }
+
+  async learning(): Promise<LearningRun | null> {
+    return this.run;
   }
 
   /** Whether there is one; null seconds: nothing is being recorded. */

@@ -1,5 +1,5 @@
 import type {
-  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, Machine, MemoryUpdate, Microphone,
+  Adapter, CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, LearningRun, Lessons, Look, Machine, MemoryUpdate, Microphone,
   ModelFits, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 
@@ -162,6 +162,23 @@ export interface Backend {
   keepMicrophone(name: string): Promise<VoiceList>;
   /** Ends it, and forgets what was recorded. */
   dropMicrophone(): Promise<void>;
+  /** What models have learnt from corrections. */
+  adapters(): Promise<Adapter[]>;
+  /** Uses a model with it or as it is; all of them then, as below. */
+  switchAdapter(name: string, on: boolean): Promise<Adapter[]>;
+  /** For good. */
+  removeAdapter(name: string): Promise<Adapter[]>;
+  /** From files that the user chooses. */
+  importAdapters(): Promise<Adapter[]>;
+  /** To a file that the user names, which is the answer; null where the dialog was closed. */
+  exportAdapter(name: string): Promise<string | null>;
+  /** What a model could learn from. */
+  lessons(model: number): Promise<Lessons>;
+  /** From the corrections in these transcripts. */
+  startLearning(model: number, documents: number[]): Promise<void>;
+  stopLearning(): Promise<void>;
+  /** What is being learnt, or was last. */
+  learning(): Promise<LearningRun | null>;
   /** What was saved of a recording, else the recording, in the file manager. */
   showInFolder(job: number): Promise<void>;
   /** Where a recording is listened to, in place of the one before. */

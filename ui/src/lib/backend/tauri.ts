@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, Machine, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Adapter, CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
+  LearningRun, Lessons, Look, Machine, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 import { t } from "../text";
@@ -296,6 +296,33 @@ export class TauriBackend implements Backend {
   }
   removeVoice(name: string, sample: number | null): Promise<VoiceList> {
     return call("remove_voice", { name, sample });
+  }
+  adapters(): Promise<Adapter[]> {
+    return call("adapters");
+  }
+  switchAdapter(name: string, on: boolean): Promise<Adapter[]> {
+    return call("switch_adapter", { name, on });
+  }
+  removeAdapter(name: string): Promise<Adapter[]> {
+    return call("remove_adapter", { name });
+  }
+  importAdapters(): Promise<Adapter[]> {
+    return call("import_adapters", { title: t.learning.importTitle });
+  }
+  exportAdapter(name: string): Promise<string | null> {
+    return call("export_adapter", { name, title: t.learning.exportTitle });
+  }
+  lessons(model: number): Promise<Lessons> {
+    return call("lessons", { model });
+  }
+  startLearning(model: number, documents: number[]): Promise<void> {
+    return call("start_learning", { model, documents });
+  }
+  stopLearning(): Promise<void> {
+    return call("stop_learning");
+  }
+  learning(): Promise<LearningRun | null> {
+    return call("learning");
   }
   microphone(): Promise<Microphone> {
     return call("microphone");

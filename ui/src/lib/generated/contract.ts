@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "read_word_lists" | "save_word_list" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "read_word_lists" | "save_word_list" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone" | "adapters" | "switch_adapter" | "remove_adapter" | "import_adapters" | "export_adapter" | "lessons" | "start_learning" | "stop_learning" | "learning";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
@@ -2661,6 +2661,247 @@ model: string,
  * Words by which the user sorts it.
  */
 tags: Array<string>, };
+
+/**
+ * Word errors without and with an adapter.
+ */
+export type WordErrors = { 
+/**
+ * Words in the reference.
+ */
+words: number, 
+/**
+ * Words wrong, missing or too many without it.
+ */
+before: number, 
+/**
+ * The same with it.
+ */
+after: number, 
+/**
+ * Words that are right with it and were not without, with how often; the most frequent first.
+ */
+better: Array<[string, number]>, 
+/**
+ * Words that are not right with it and were without.
+ */
+worse: Array<[string, number]>, };
+
+/**
+ * Word errors without and with an adapter.
+ */
+export type AdapterFigures = { 
+/**
+ * On corrections that were held back.
+ */
+corrections: WordErrors, 
+/**
+ * On other recordings; `None` where there are none.
+ */
+others: WordErrors | null, 
+/**
+ * On corrections that were learnt; `None` where there are none, and in the files of earlier versions.
+ */
+learnt: WordErrors | null, };
+
+/**
+ * What an adapter was learnt from.
+ */
+export type Learnt = { 
+/**
+ * Recordings.
+ */
+recordings: number, 
+/**
+ * Parts of them with their texts.
+ */
+segments: number, 
+/**
+ * Of those, the ones that the user corrected.
+ */
+corrected: number, 
+/**
+ * Seconds of sound.
+ */
+seconds: number, 
+/**
+ * ISO 639-1.
+ */
+languages: Array<string>, };
+
+/**
+ * What an adapter was learnt from, when, and with what success.
+ */
+export type AdapterCard = { 
+/**
+ * The name of the model that it belongs to.
+ */
+model: string, 
+/**
+ * Tells that model's weights from others ([`fingerprint`]).
+ */
+base: string, 
+/**
+ * Rows of A and columns of B, from 1.
+ */
+rank: number, 
+/**
+ * What B A is multiplied by is `alpha / rank`.
+ */
+alpha: number, 
+/**
+ * When it was made, RFC 3339.
+ */
+created: string, 
+/**
+ * Of the order of examples and of what A begins with.
+ */
+seed: number, 
+/**
+ * What was learnt from.
+ */
+learnt: Learnt, 
+/**
+ * Times that everything was gone through, until the best adapter was there.
+ */
+epochs: number, 
+/**
+ * How much of what was learnt it has, of 1, where that is less than all; `alpha` is so much less.
+ */
+strength: number | null, 
+/**
+ * The mean cross-entropy per token of what was held back, before and after, with all that was learnt.
+ */
+held_back_loss: [number, number] | null, 
+/**
+ * Word errors with and without it; `None`: they were not counted yet.
+ */
+figures: AdapterFigures | null, };
+
+/**
+ * What a model has learnt.
+ */
+export type Adapter = { 
+/**
+ * By which it is chosen.
+ */
+name: string, 
+/**
+ * Of its file.
+ */
+bytes: number, 
+/**
+ * Its model is used with it.
+ */
+on: boolean, 
+/**
+ * What it is; null: it can't be read.
+ */
+card: AdapterCard | null, 
+/**
+ * Why it can't be read.
+ */
+failure: Failure | null, };
+
+/**
+ * A transcript with corrections.
+ */
+export type CorrectedText = { 
+/**
+ * Its number in the history.
+ */
+document: number, 
+/**
+ * The recording's file name.
+ */
+title: string, 
+/**
+ * The corrected segments, as they read now.
+ */
+texts: Array<string>, };
+
+/**
+ * What a model could learn from.
+ */
+export type Lessons = { 
+/**
+ * Transcripts with corrections.
+ */
+recordings: Array<CorrectedText>, 
+/**
+ * Bytes that it is predicted to take; null: this model can't learn.
+ */
+memory: number | null, 
+/**
+ * Why it can't.
+ */
+failure: Failure | null, };
+
+/**
+ * How far a model's learning is.
+ */
+export type LearningStage = "waiting" | "training" | "comparing" | "kept" | "not_kept" | "stopped" | "failed";
+
+/**
+ * What is being learnt, or was last.
+ */
+export type LearningRun = { 
+/**
+ * The model's name.
+ */
+model: string, 
+/**
+ * What the result is called.
+ */
+adapter: string, 
+/**
+ * How far it is.
+ */
+stage: LearningStage, 
+/**
+ * From 1; 0 before the first one.
+ */
+epoch: number, 
+/**
+ * At most.
+ */
+epochs: number, 
+/**
+ * Steps done, of all epochs.
+ */
+step: number, 
+/**
+ * Steps of all epochs.
+ */
+steps: number, 
+/**
+ * Bytes that training is predicted to take; 0 before it began.
+ */
+peak: number, 
+/**
+ * Seconds until all epochs are done, at most.
+ */
+left: number | null, 
+/**
+ * The loss of each step.
+ */
+losses: Array<number>, 
+/**
+ * The loss of what was held back, before the first epoch and after each.
+ */
+held_back: Array<number>, 
+/**
+ * How much of what was learnt is compared, or kept, of 1; null: none.
+ */
+strength: number | null, 
+/**
+ * Word errors without and with it, once it is finished.
+ */
+figures: AdapterFigures | null, 
+/**
+ * Why it failed.
+ */
+failure: Failure | null, };
 
 /**
  * What a search of the history found.

@@ -12,7 +12,7 @@ import { detailOf, noticeText } from "./notice";
 const SAME: Record<Exclude<Language, "en">, string[]> = {
   de: ["app", "voices.name", "told.details"],
   es: ["app", "transfers.speed", "memory.ours", "preferences.switches.false", "preferences.priorities.normal"],
-  fr: ["app", "editing.chosen", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
+  fr: ["app", "editing.chosen", "learning.corrected", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
   zh: ["app", "memory.ours"],
   ja: ["app", "memory.ours"],
 };

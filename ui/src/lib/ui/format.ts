@@ -76,7 +76,7 @@ export function memorySize(bytes: number): string {
 }
 
 /** With just so many digits after the point, and a unit that `Intl` knows. */
-function decimal(value: number, digits: number, unit?: "megabyte" | "gigabyte"): string {
+export function decimal(value: number, digits: number, unit?: "megabyte" | "gigabyte"): string {
   const style = unit ? ({ style: "unit", unit } as const) : {};
   return new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits, ...style }).format(value);
 }

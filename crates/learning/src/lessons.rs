@@ -1,9 +1,10 @@
-//! What `steno adapt` learns from: recordings with their texts, and the user's history.
+//! What a model learns from: recordings with their texts, and the user's history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use library::Documents;
+use library::documents::Document;
+use library::{DocumentId, Documents};
 use serde::Deserialize;
 use supervisor::recordings;
 use transcript::{Span, Task, Time, Transcript};
@@ -76,25 +77,23 @@ impl Collected {
         Ok(())
     }
 
-    /// Adds the history: corrected segments with others beside them; recordings without any
-    /// correction are compared on.
-    pub fn history(&mut self, documents: &Documents) -> Result<(), Failure> {
-        for document in documents.list().map_err(|error| error.failure())? {
-            let opened = documents.read(document.id).map_err(|error| error.failure())?;
-            let original = documents.original(document.id).map_err(|error| error.failure())?;
-            let (Some(opened), Some(original)) = (opened, original) else { continue };
-            let file = document.file.as_path();
-            if opened.transcript.task != Task::Transcribe || !file.is_file() {
-                continue;
-            }
-            self.document(file, &opened.transcript, &original);
-        }
-        Ok(())
+    /// Adds those transcripts of the history that are `wanted`: corrected segments with others beside them;
+    /// recordings without any correction are compared on.
+    ///
+    /// # Errors
+    /// Where the history can't be read.
+    pub fn history(
+        &mut self,
+        documents: &Documents,
+        wanted: &dyn Fn(DocumentId) -> bool,
+    ) -> Result<(), Failure> {
+        of_history(documents, wanted, &mut |document, now, original| {
+            self.document(&document.file, now, original);
+        })
     }
 
     fn document(&mut self, file: &Path, now: &Transcript, original: &Transcript) {
-        let was = |text: &str| original.segments.iter().any(|segment| segment.text.contains(text));
-        let is_corrected = |text: &str| !was(text);
+        let is_corrected = |text: &str| is_corrected(text, original);
         let corrected = now.segments.iter().filter(|segment| is_corrected(&segment.text)).count();
         if corrected == 0 {
             let text = now.segments.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -157,6 +156,60 @@ impl Collected {
             numbers.into_iter().take(held).for_each(|number| self.lessons[number].held_back = true);
         }
     }
+}
+
+/// A transcript of the history with corrections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CorrectedRecording {
+    /// The transcript.
+    pub document: DocumentId,
+    /// The recording's file name.
+    pub title: String,
+    /// The corrected segments, as they read now.
+    pub texts: Vec<String>,
+}
+
+impl CorrectedRecording {
+    /// All whose recordings are still there, the latest first as in the history.
+    ///
+    /// # Errors
+    /// Where the history can't be read.
+    pub fn all(documents: &Documents) -> Result<Vec<Self>, Failure> {
+        let mut all = Vec::new();
+        of_history(documents, &|_| true, &mut |document, now, original| {
+            let texts = now.segments.iter().map(|segment| &segment.text);
+            let texts: Vec<String> = texts.filter(|text| is_corrected(text, original)).cloned().collect();
+            if !texts.is_empty() {
+                all.push(Self { document: document.id, title: document.title.clone(), texts });
+            }
+        })?;
+        Ok(all)
+    }
+}
+
+/// Whether nothing of the original reads like this.
+fn is_corrected(text: &str, original: &Transcript) -> bool {
+    !original.segments.iter().any(|segment| segment.text.contains(text))
+}
+
+/// Every transcript of the history whose recording is there, as it is and as it was.
+fn of_history(
+    documents: &Documents,
+    wanted: &dyn Fn(DocumentId) -> bool,
+    see: &mut dyn FnMut(&Document, &Transcript, &Transcript),
+) -> Result<(), Failure> {
+    for document in documents.list().map_err(|error| error.failure())? {
+        if !wanted(document.id) || !document.file.is_file() {
+            continue;
+        }
+        let opened = documents.read(document.id).map_err(|error| error.failure())?;
+        let original = documents.original(document.id).map_err(|error| error.failure())?;
+        let (Some(opened), Some(original)) = (opened, original) else { continue };
+        if opened.transcript.task == Task::Transcribe {
+            see(&document, &opened.transcript, &original);
+        }
+    }
+    Ok(())
 }
 
 /// A part of a text file.

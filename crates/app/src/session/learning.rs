@@ -1,0 +1,310 @@
+//! A model learns from the user's corrections, one model at a time, beside the recordings, which go first.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use advisor::ModelRef;
+use advisor::adapters::{Adapters, ListedAdapter};
+use config::Priority;
+use learning::{Collected, CorrectedRecording, Learning, Learnt, News};
+use library::DocumentId;
+use supervisor::{AdaptationNews, EngineOptions};
+use tokio::task::JoinHandle;
+use wire::{AdaptProgress, AdaptSettings, ErrorCode, Event, Failure};
+
+use super::Session;
+
+/// What is being learnt, or was last.
+#[derive(Debug, Clone)]
+pub struct LearningRun {
+    /// The model's name.
+    pub model: String,
+    /// What the result is called.
+    pub adapter: String,
+    /// How far it is.
+    pub state: LearningState,
+    /// The training, once it began.
+    pub progress: Option<AdaptProgress>,
+    /// The loss of each step.
+    pub losses: Vec<f32>,
+    /// The loss of what was held back, before the first epoch and after each.
+    pub held_back: Vec<f32>,
+}
+
+/// How far a model's learning is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LearningState {
+    /// It is trained.
+    Training {
+        /// Recordings go first.
+        waits: bool,
+    },
+    /// So much of what was learnt, of 1, is compared with the model as it is.
+    Comparing(f32),
+    /// It is done; kept or not.
+    Finished(Box<Learnt>),
+    /// The user ended it; the same goes on from there.
+    Stopped,
+    /// It failed.
+    Failed(Failure),
+}
+
+impl LearningState {
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Finished(_) | Self::Stopped | Self::Failed(_))
+    }
+}
+
+/// The learning of a session.
+#[derive(Debug)]
+pub(super) struct Learner {
+    engine: EngineOptions,
+    work: Mutex<Work>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    run: Option<LearningRun>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Learner {
+    pub(super) fn new(engine: &EngineOptions) -> Self {
+        let engine = EngineOptions { priority: Priority::Low, ..engine.clone() };
+        Self { engine, work: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// The transcripts that can be learnt from; none without a history. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the history can't be read.
+    pub fn corrected_recordings(&self) -> Result<Vec<CorrectedRecording>, Failure> {
+        self.inner.documents.get().map_or(Ok(Vec::new()), CorrectedRecording::all)
+    }
+
+    /// Bytes that having a model learn is predicted to take.
+    ///
+    /// # Errors
+    /// For a model that can't learn.
+    pub fn memory_to_learn(&self, model: &ModelRef) -> Result<u64, Failure> {
+        Ok(Learning::predicted(model, &AdaptSettings::default())?.0)
+    }
+
+    /// What is being learnt, or was last.
+    pub fn learning(&self) -> Option<LearningRun> {
+        self.inner.learning.lock().run.clone()
+    }
+
+    /// Has a model learn from the corrections in these transcripts. Those without any are compared on. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where something is being learnt already, there is nothing to learn from, or the history can't be read.
+    pub fn learn(&self, model: ModelRef, recordings: &[DocumentId]) -> Result<(), Failure> {
+        Learning::predicted(&model, &AdaptSettings::default())?;
+        let store = adapters()?;
+        let all: Vec<DocumentId> = self.corrected_recordings()?.iter().map(|it| it.document).collect();
+        let mut collected = Collected::default();
+        if let Some(documents) = self.inner.documents.get() {
+            let wanted = |document| recordings.contains(&document) || !all.contains(&document);
+            collected.history(documents, &wanted)?;
+        }
+        collected.hold_back(AdaptSettings::default().seed);
+        let learning = Learning {
+            name: Learning::usual_name(&model, &store),
+            model,
+            collected,
+            settings: AdaptSettings::default(),
+            preferences: self.preferences(),
+            engine: self.inner.learning.engine.clone(),
+            store,
+        };
+        let mut work = self.inner.learning.lock();
+        if work.run.as_ref().is_some_and(|run| !run.state.is_over()) {
+            let text = "A model is learning already.";
+            return Err(
+                Failure::new(ErrorCode::BadSettings, text).remedy("Wait until it is done, or stop it.")
+            );
+        }
+        work.run = Some(LearningRun {
+            model: learning.model.name.clone(),
+            adapter: learning.name.clone(),
+            state: LearningState::Training { waits: false },
+            progress: None,
+            losses: Vec::new(),
+            held_back: Vec::new(),
+        });
+        let session = self.clone();
+        work.task = Some(self.inner.runtime.spawn(async move {
+            let learnt = learning.run(|news| session.note_learning(news)).await;
+            session.change_learning(|run| {
+                run.state = match learnt {
+                    Ok(learnt) => LearningState::Finished(Box::new(learnt)),
+                    Err(failure) => LearningState::Failed(failure),
+                };
+            });
+            session.judge_later();
+        }));
+        Ok(())
+    }
+
+    /// Ends what is being learnt; the same goes on from there.
+    pub fn stop_learning(&self) {
+        let mut work = self.inner.learning.lock();
+        if let Some(task) = work.task.take() {
+            task.abort();
+        }
+        if let Some(run) = work.run.as_mut().filter(|run| !run.state.is_over()) {
+            run.state = LearningState::Stopped;
+        }
+    }
+
+    /// What models have learnt. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where there is no home folder.
+    pub fn adapters(&self) -> Result<Vec<ListedAdapter>, Failure> {
+        Ok(adapters()?.list())
+    }
+
+    /// Uses a model with what it has learnt, or as it is.
+    ///
+    /// # Errors
+    /// Where there is no such adapter, it is damaged, or that can't be written down.
+    pub fn switch_adapter(&self, name: &str, is_on: bool) -> Result<(), Failure> {
+        match is_on {
+            true => adapters()?.switch_on(name).map(drop)?,
+            false => adapters()?.switch_off(name)?,
+        }
+        // What was begun without it, or with it, does not go on otherwise.
+        self.judge_later();
+        Ok(())
+    }
+
+    /// Removes what a model has learnt for good.
+    ///
+    /// # Errors
+    /// Where there is no such adapter, or it can't be removed.
+    pub fn remove_adapter(&self, name: &str) -> Result<(), Failure> {
+        adapters()?.remove(name)?;
+        self.judge_later();
+        Ok(())
+    }
+
+    /// Takes in an adapter's file, off, under the file's name.
+    ///
+    /// # Errors
+    /// Where it is no adapter, its name is taken, or the folder can't be written.
+    pub fn import_adapter(&self, file: &std::path::Path) -> Result<(), Failure> {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        adapters()?.add(file, &name).map(drop)
+    }
+
+    /// Copies an adapter to a file.
+    ///
+    /// # Errors
+    /// Where there is no such adapter, it is damaged, or the file exists or can't be written.
+    pub fn export_adapter(&self, name: &str, to: &std::path::Path) -> Result<(), Failure> {
+        adapters()?.export(name, to)
+    }
+
+    fn change_learning(&self, change: impl FnOnce(&mut LearningRun)) {
+        let mut work = self.inner.learning.lock();
+        if let Some(run) = work.run.as_mut().filter(|run| !run.state.is_over()) {
+            change(run);
+        }
+    }
+
+    fn note_learning(&self, news: News) {
+        self.change_learning(|run| match news {
+            News::Comparing { strength } => run.state = LearningState::Comparing(strength),
+            News::Training(AdaptationNews::Waits { .. }) => {
+                if let LearningState::Training { waits } = &mut run.state {
+                    *waits = true;
+                }
+            }
+            News::Training(AdaptationNews::Event(event)) => {
+                if let Event::Adapting { progress } = *event {
+                    run.state = LearningState::Training { waits: false };
+                    run.note(*progress);
+                }
+            }
+            News::Training(AdaptationNews::Replaced { .. }) => {}
+        });
+    }
+}
+
+impl LearningRun {
+    /// Events of a run that went on from a checkpoint come a second time.
+    fn note(&mut self, progress: AdaptProgress) {
+        self.losses.truncate(progress.step.saturating_sub(1) as usize);
+        self.losses.extend(progress.loss.filter(|_| progress.step > 0));
+        let is_new = self.progress.as_ref().is_none_or(|old| old.held_back_loss != progress.held_back_loss);
+        self.held_back.extend(progress.held_back_loss.filter(|_| is_new));
+        self.progress = Some(progress);
+    }
+}
+
+fn adapters() -> Result<Adapters, Failure> {
+    Adapters::of_this_user().ok_or_else(|| {
+        Failure::new(ErrorCode::OutputUnwritable, "There is no home folder to keep adapters in.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::JobSettings;
+
+    fn progress(step: u32, loss: Option<f32>, held_back_loss: Option<f32>) -> AdaptProgress {
+        AdaptProgress { step, loss, held_back_loss, epochs: 2, steps: 4, ..AdaptProgress::default() }
+    }
+
+    #[test]
+    fn losses_are_kept_by_step_and_a_step_that_is_done_again_takes_its_place() {
+        let mut run = LearningRun {
+            model: "m".into(),
+            adapter: "a".into(),
+            state: LearningState::Training { waits: false },
+            progress: None,
+            losses: Vec::new(),
+            held_back: Vec::new(),
+        };
+        for told in [
+            progress(0, None, Some(2.0)),
+            progress(1, Some(3.0), Some(2.0)),
+            progress(2, Some(2.5), Some(2.0)),
+            progress(2, Some(2.5), Some(1.5)),
+            // An engine died: it goes on from the checkpoint after the first step.
+            progress(2, Some(2.4), Some(1.5)),
+            progress(3, Some(2.0), Some(1.5)),
+        ] {
+            run.note(told);
+        }
+        assert_eq!(run.losses, [3.0, 2.4, 2.0]);
+        assert_eq!(run.held_back, [2.0, 1.5]);
+    }
+
+    #[tokio::test]
+    async fn without_corrections_nothing_is_learnt_and_the_user_is_told() {
+        let starter = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+        let model = advisor::models::model_at(starter.as_ref()).unwrap();
+        let session = Session::new(EngineOptions::default(), JobSettings::default());
+        assert!(session.memory_to_learn(&model).unwrap() > 0);
+        session.learn(model, &[]).unwrap();
+        let ended = async {
+            loop {
+                if let Some(LearningState::Failed(failure)) = session.learning().map(|run| run.state) {
+                    return failure;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let failure = tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.unwrap();
+        assert_eq!(failure.code, ErrorCode::BadSettings, "{failure}");
+    }
+}

@@ -1,0 +1,162 @@
+//! What models learn from the user's corrections.
+
+use advisor::adapters::ListedAdapter;
+use formats::{AdapterCard, AdapterFigures};
+use learning::CorrectedRecording;
+use serde::Serialize;
+use ts_rs::TS;
+
+use super::Failure;
+use crate::session::{self, LearningState};
+
+/// What a model has learnt.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Adapter {
+    /// By which it is chosen.
+    pub name: String,
+    /// Of its file.
+    pub bytes: u64,
+    /// Its model is used with it.
+    pub on: bool,
+    /// What it is; null: it can't be read.
+    pub card: Option<AdapterCard>,
+    /// Why it can't be read.
+    pub failure: Option<Failure>,
+}
+
+/// What a model could learn from.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Lessons {
+    /// Transcripts with corrections.
+    pub recordings: Vec<CorrectedText>,
+    /// Bytes that it is predicted to take; null: this model can't learn.
+    pub memory: Option<u64>,
+    /// Why it can't.
+    pub failure: Option<Failure>,
+}
+
+/// A transcript with corrections.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct CorrectedText {
+    /// Its number in the history.
+    pub document: i64,
+    /// The recording's file name.
+    pub title: String,
+    /// The corrected segments, as they read now.
+    pub texts: Vec<String>,
+}
+
+/// What is being learnt, or was last.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct LearningRun {
+    /// The model's name.
+    pub model: String,
+    /// What the result is called.
+    pub adapter: String,
+    /// How far it is.
+    pub stage: LearningStage,
+    /// From 1; 0 before the first one.
+    pub epoch: u32,
+    /// At most.
+    pub epochs: u32,
+    /// Steps done, of all epochs.
+    pub step: u32,
+    /// Steps of all epochs.
+    pub steps: u32,
+    /// Bytes that training is predicted to take; 0 before it began.
+    pub peak: u64,
+    /// Seconds until all epochs are done, at most.
+    pub left: Option<f32>,
+    /// The loss of each step.
+    pub losses: Vec<f32>,
+    /// The loss of what was held back, before the first epoch and after each.
+    pub held_back: Vec<f32>,
+    /// How much of what was learnt is compared, or kept, of 1; null: none.
+    pub strength: Option<f32>,
+    /// Word errors without and with it, once it is finished.
+    pub figures: Option<AdapterFigures>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+/// How far a model's learning is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum LearningStage {
+    /// It lets recordings go first.
+    Waiting,
+    /// It is trained.
+    Training,
+    /// It is compared with the model as it is.
+    Comparing,
+    /// It is better, and switched on.
+    Kept,
+    /// It is no better, and gone.
+    NotKept,
+    /// The user ended it.
+    Stopped,
+    /// It failed.
+    Failed,
+}
+
+impl From<ListedAdapter> for Adapter {
+    fn from(listed: ListedAdapter) -> Self {
+        let ListedAdapter { name, bytes, is_on, card, .. } = listed;
+        let failure = card.as_ref().err().cloned().map(Failure::from);
+        Self { name, bytes, on: is_on, card: card.ok(), failure }
+    }
+}
+
+impl Lessons {
+    /// Those recordings, for a model that takes so much memory.
+    pub fn new(recordings: Vec<CorrectedRecording>, memory: Result<u64, wire::Failure>) -> Self {
+        let text = |it: CorrectedRecording| CorrectedText {
+            document: it.document.0,
+            title: it.title,
+            texts: it.texts,
+        };
+        let failure = memory.as_ref().err().cloned().map(Failure::from);
+        Self { recordings: recordings.into_iter().map(text).collect(), memory: memory.ok(), failure }
+    }
+}
+
+impl From<session::LearningRun> for LearningRun {
+    fn from(run: session::LearningRun) -> Self {
+        let progress = run.progress.unwrap_or_default();
+        let (mut strength, mut figures, mut failure) = (None, None, None);
+        let stage = match run.state {
+            LearningState::Training { waits: true } => LearningStage::Waiting,
+            LearningState::Training { waits: false } => LearningStage::Training,
+            LearningState::Comparing(with) => {
+                strength = Some(with);
+                LearningStage::Comparing
+            }
+            LearningState::Finished(learnt) => {
+                strength = learnt.strength;
+                figures = Some(learnt.figures);
+                if strength.is_some() { LearningStage::Kept } else { LearningStage::NotKept }
+            }
+            LearningState::Stopped => LearningStage::Stopped,
+            LearningState::Failed(why) => {
+                failure = Some(why.into());
+                LearningStage::Failed
+            }
+        };
+        Self {
+            model: run.model,
+            adapter: run.adapter,
+            stage,
+            epoch: progress.epoch,
+            epochs: progress.epochs,
+            step: progress.step,
+            steps: progress.steps,
+            peak: progress.peak,
+            left: progress.left,
+            losses: run.losses,
+            held_back: run.held_back,
+            strength,
+            figures,
+            failure,
+        }
+    }
+}
