@@ -90,7 +90,7 @@ pub struct Speakers {
 }
 
 /// What of the decoding a user may choose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decoding {
     /// From 1 to [`MOST_BEAMS`]; 1 is the quickest, `None` what suits the model.
@@ -101,12 +101,6 @@ pub struct Decoding {
     pub words: Vec<String>,
     /// Text that the model takes for what was said before, for names and style; empty: none.
     pub prompt: String,
-}
-
-impl Default for Decoding {
-    fn default() -> Self {
-        Self { beams: None, several_languages: false, words: Vec::new(), prompt: String::new() }
-    }
 }
 
 /// Settings as they are written down: the model by its path.
