@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::{AdapterCard, AdapterFile, write_whole};
 use wire::{ErrorCode, Failure, FilePath};
@@ -104,13 +105,13 @@ impl Adapters {
         Ok(path)
     }
 
-    /// Copies one to a file that is not there yet.
+    /// Copies one to a file; `replace`: also to one that is there.
     ///
     /// # Errors
-    /// Where there is no such adapter, it is damaged, or the file exists or can't be written.
-    pub fn export(&self, name: &str, to: &Path) -> Result<(), Failure> {
+    /// Where there is no such adapter, it is damaged, or the file can't be written.
+    pub fn export(&self, name: &str, to: &Path, replace: bool) -> Result<(), Failure> {
         let adapter = self.read(name)?;
-        if to.exists() {
+        if to.exists() && !replace {
             return Err(Failure::new(ErrorCode::OutputExists, "This file already exists.")
                 .file(to)
                 .remedy("Remove it, or choose another name."));
@@ -134,6 +135,7 @@ impl Adapters {
     /// Where there is none, it is damaged, or the folder can't be written.
     pub fn switch_on(&self, name: &str) -> Result<AdapterCard, Failure> {
         let card = self.read(name)?.card;
+        let _one = one_at_a_time();
         let mut switches = self.switches();
         switches.insert(card.base.clone(), name.to_owned());
         self.write_switches(&switches)?;
@@ -146,9 +148,20 @@ impl Adapters {
     /// Where there is none, or the folder can't be written.
     pub fn switch_off(&self, name: &str) -> Result<(), Failure> {
         self.existing(name)?;
+        let _one = one_at_a_time();
         let mut switches = self.switches();
         switches.retain(|_, on| on != name);
         self.write_switches(&switches)
+    }
+
+    /// A name as much like `wanted` as an adapter can have, and has not yet.
+    pub fn free_name(&self, wanted: &str) -> String {
+        let named = |c: char| if is_plain(c) { c } else { '-' };
+        let name: String = wanted.trim_start_matches('.').chars().map(named).collect();
+        let name = if name.is_empty() { "adapter".into() } else { name };
+        let is_free = |name: &String| self.path(name).is_ok_and(|path| !path.exists());
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
     }
 
     /// Where an adapter of that name lies or would lie.
@@ -156,7 +169,6 @@ impl Adapters {
     /// # Errors
     /// Where a file can't have the name.
     pub fn path(&self, name: &str) -> Result<PathBuf, Failure> {
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             let text = format!("An adapter can't be named {name:?}.");
             return Err(Failure::new(ErrorCode::NameMissing, text)
@@ -186,6 +198,17 @@ impl Adapters {
         let bytes = serde_json::to_vec_pretty(switches).unwrap_or_default();
         write_whole(&path, &bytes).map_err(|error| unwritable(&path, &error))
     }
+}
+
+/// Held while the switches are read, changed and written.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static CHANGING: Mutex<()> = Mutex::new(());
+    CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the name of an adapter may consist of.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ')
 }
 
 /// An adapter's file, read and checked.
@@ -242,9 +265,14 @@ mod tests {
         adapters.switch_on("others").unwrap();
         assert_eq!(is_on(), [false, true]);
         let to = folder.path().join("exported.safetensors");
-        adapters.export("names", &to).unwrap();
+        adapters.export("names", &to, false).unwrap();
         assert!(read(&to).is_ok());
-        assert_eq!(adapters.export("names", &to).unwrap_err().code, ErrorCode::OutputExists);
+        assert_eq!(adapters.export("names", &to, false).unwrap_err().code, ErrorCode::OutputExists);
+        adapters.export("names", &to, true).unwrap();
+        assert_eq!(
+            ["names", "large+v3 (1)", "..", ""].map(|name| adapters.free_name(name)),
+            ["names-2", "large-v3 -1-", "adapter", "adapter"]
+        );
         adapters.remove("others").unwrap();
         assert_eq!(is_on(), [false]);
         assert_eq!(adapters.remove("others").unwrap_err().code, ErrorCode::ModelNotFound);

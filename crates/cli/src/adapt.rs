@@ -7,7 +7,7 @@ use advisor::ModelRef;
 use clap::Args;
 use config::Preferences;
 use formats::AdapterFigures;
-use learning::{Collected, Learning, Learnt, News};
+use learning::{Collected, Learning, News};
 use memory::bytes::human;
 use serde::Serialize;
 use supervisor::AdaptationNews;
@@ -150,22 +150,22 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     }
     let store = store()?;
     let settings = args.settings();
-    let name = args.name.clone().unwrap_or_else(|| Learning::usual_name(&model, &store));
+    let name = args.name.clone();
     let engine = args.machine.engine_options(preferences.engine);
     let learning = Learning { model, name, collected, settings, preferences, engine, store };
     let learnt = tokio::select! {
         learnt = learning.run(|news| tell(&news, &mut console)) => learnt?,
         () = interrupt.raised() => return Err(Ended::Cancelled),
     };
-    let (name, Learnt { path, strength, adapted, figures }) = (&learning.name, learnt);
+    let learning::Outcome { name, path, strength, adapted, figures } = learnt;
     let kept = strength.is_some();
     print(|out| {
         if args.json {
             let result = Outcome {
-                name,
+                name: &name,
                 kept,
                 strength,
-                adapter: kept.then(|| path.clone().into()),
+                adapter: path.clone().map(FilePath::from),
                 epoch: adapted.epoch,
                 losses: &adapted.losses,
                 held_back: &adapted.held_back,

@@ -93,7 +93,7 @@ pub fn run(args: Adapters) -> Ended {
     let done = match args.command.unwrap_or(Command::List(List::default())) {
         Command::List(args) => list(&args),
         Command::Show(args) => show(&args.name),
-        Command::Export(args) => store().and_then(|it| Ok(it.export(&args.name, &args.output)?)),
+        Command::Export(args) => store().and_then(|it| Ok(it.export(&args.name, &args.output, false)?)),
         Command::Import(args) => import(&args),
         Command::Verify(args) => verify(&args),
         Command::Remove(args) => store().and_then(|it| Ok(it.remove(&args.name)?)),

@@ -28,8 +28,8 @@ const MOST_LEARNT: usize = 30;
 pub struct Learning {
     /// The model; it stays as it is.
     pub model: ModelRef,
-    /// What the adapter will be called.
-    pub name: String,
+    /// What the adapter will be called; `None`: after the model and the day on which it is done.
+    pub name: Option<String>,
     /// What is learnt, and what the result is compared on.
     pub collected: Collected,
     /// How it is trained.
@@ -56,10 +56,12 @@ pub enum News {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Learnt {
-    /// The adapter's file.
-    pub path: PathBuf,
-    /// How much of what was learnt is kept, of 1; `None`: none of it, and there is no file.
+pub struct Outcome {
+    /// What the adapter is called, or would be.
+    pub name: String,
+    /// The adapter's file; `None`: it was not kept.
+    pub path: Option<PathBuf>,
+    /// How much of what was learnt is kept, of 1; `None`: none of it.
     pub strength: Option<f32>,
     /// The training.
     pub adapted: Adapted,
@@ -68,14 +70,6 @@ pub struct Learnt {
 }
 
 impl Learning {
-    /// Names the adapter after its model and the day; where that name is taken, with a number.
-    pub fn usual_name(model: &ModelRef, store: &Adapters) -> String {
-        let name = format!("{}-{}", model.name, jiff::Zoned::now().strftime("%Y-%m-%d"));
-        let is_free = |name: &String| store.path(name).is_ok_and(|path| !path.exists());
-        let others = (2..).map(|number| format!("{name}-{number}"));
-        std::iter::once(name.clone()).chain(others.take(99)).find(is_free).unwrap_or(name)
-    }
-
     /// Bytes that training is predicted to take, as the settings have it and at least.
     ///
     /// # Errors
@@ -98,16 +92,17 @@ impl Learning {
     /// # Errors
     /// Where there is nothing to learn from, the name is taken, memory runs out with the least of everything, or
     /// something can't be read or written.
-    pub async fn run(&self, mut tell: impl FnMut(News)) -> Result<Learnt, Failure> {
+    pub async fn run(&self, mut tell: impl FnMut(News)) -> Result<Outcome, Failure> {
         if self.collected.lessons.iter().all(|lesson| lesson.held_back) {
             let text = "There is nothing to learn from.";
             let remedy = "Correct at least two segments of a transcript in the window, or name recordings with \
                 their texts: --pair AUDIO TEXT.";
             return Err(Failure::new(ErrorCode::BadSettings, text).remedy(remedy));
         }
-        let path = self.store.path(&self.name)?;
-        if path.exists() {
-            let text = format!("There is an adapter named {} already.", self.name);
+        if let Some(name) = &self.name
+            && self.store.path(name)?.exists()
+        {
+            let text = format!("There is an adapter named {name} already.");
             let remedy = "Choose another name with --name, or remove it: steno adapters remove NAME.";
             return Err(Failure::new(ErrorCode::NameTaken, text).remedy(remedy));
         }
@@ -120,27 +115,49 @@ impl Learning {
             folder: folder.as_path().into(),
             output: candidate.as_path().into(),
         };
-        let adapted = supervisor::adapt(&self.engine, asked, |news| tell(News::Training(news))).await?;
-        // What is left of it when this ends is only in the way.
-        let candidate =
-            TempPath::try_from_path(&candidate).map_err(|error| unwritable(&candidate, &error))?;
+        // Training that was done before the comparison was interrupted is not done again.
+        let trained = Trained::at(folder.with_extension("trained"), &asked);
+        let adapted = match trained.read().filter(|_| candidate.is_file()) {
+            Some(adapted) => adapted,
+            None => {
+                let training = supervisor::adapt(&self.engine, asked, |news| tell(News::Training(news)));
+                let adapted = training.await?;
+                trained.write(&adapted)?;
+                adapted
+            }
+        };
         let (strength, figures) = self.strength(&candidate, &mut tell).await?;
+        let usual = format!("{}-{}", self.model.name, jiff::Zoned::now().strftime("%Y-%m-%d"));
+        let name = self.name.clone().unwrap_or_else(|| self.store.free_name(&usual));
+        let mut path = None;
         if let Some(strength) = strength {
             let mut file = weakened(&candidate, strength)?;
             file.card.figures = Some(figures.clone());
+            // Under another name: what was trained stays as it is until the end.
+            file.path = candidate.with_extension("kept");
             written(&file)?;
-            self.store.add(&candidate, &self.name)?;
-            self.store.switch_on(&self.name)?;
+            let kept = TempPath::try_from_path(&file.path).map_err(|error| unwritable(&file.path, &error))?;
+            path = Some(self.store.add(&kept, &name)?);
+            self.store.switch_on(&name)?;
         }
-        Ok(Learnt { path, strength, adapted, figures })
+        trained.remove();
+        let _ = std::fs::remove_file(&candidate);
+        Ok(Outcome { name, path, strength, adapted, figures })
     }
 
-    /// Where it can go on after an interruption.
+    /// Where it can go on after an interruption: one place for each name that is given, else for each model.
     fn folder(&self) -> Result<PathBuf, Failure> {
         let state = folders::steno_state().ok_or_else(|| {
             Failure::new(ErrorCode::OutputUnwritable, "There is no home folder to work in.")
         })?;
-        let folder = state.join("adaptations").join(&self.name);
+        let invalid = |error: formats::Error| {
+            Failure::new(ErrorCode::ModelInvalid, error.to_string()).file(self.model.path.as_path())
+        };
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => format!("of-{}", formats::fingerprint(&self.model.path).map_err(invalid)?),
+        };
+        let folder = state.join("adaptations").join(name);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         Ok(folder)
     }
@@ -179,7 +196,8 @@ impl Learning {
             (Job { language: language.clone(), ..self.job(file) }, text.as_str())
         });
         let others: Vec<(Job, &str)> = others.collect();
-        let mut listener = Listener { learning: self, runs: Runs::of_this_user(), at_work: None };
+        let mut listener =
+            Listener { learning: self, runs: Runs::of_this_user(), at_work: None, strength: STRENGTHS[0] };
         let kinds = [&corrections, &others, &learnt];
         let mut before = Vec::new();
         tell(News::Comparing { strength: STRENGTHS[0] });
@@ -192,6 +210,7 @@ impl Learning {
             if strength < 1.0 {
                 tell(News::Comparing { strength });
             }
+            listener.strength = strength;
             let mut file = weakened(candidate, strength)?;
             // A model is not loaded anew for a file of the same name.
             file.path = candidate.with_extension(format!("{strength}"));
@@ -230,6 +249,37 @@ struct Listener<'a> {
     learning: &'a Learning,
     runs: Option<Runs>,
     at_work: Option<(Engine, Option<DeviceLease>)>,
+    /// What is compared.
+    strength: f32,
+}
+
+/// What a finished training says of itself, for a comparison that is interrupted.
+struct Trained {
+    path: PathBuf,
+    /// All that was asked for.
+    request: String,
+}
+
+impl Trained {
+    fn at(path: PathBuf, asked: &Adapt) -> Self {
+        Self { path, request: serde_json::to_string(asked).unwrap_or_default() }
+    }
+
+    /// `None` where another training was asked for.
+    fn read(&self) -> Option<Adapted> {
+        let (request, adapted): (String, Adapted) =
+            serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
+        Some(adapted).filter(|_| request == self.request)
+    }
+
+    fn write(&self, adapted: &Adapted) -> Result<(), Failure> {
+        let bytes = serde_json::to_vec(&(&self.request, adapted)).unwrap_or_default();
+        formats::write_whole(&self.path, &bytes).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 impl Listener<'_> {
@@ -261,13 +311,20 @@ impl Listener<'_> {
         if self.at_work.is_none() {
             let engine = Engine::start(&self.learning.engine).await?;
             let device = engine.device(choice);
-            let waiting = |_| tell(News::Training(AdaptationNews::Waits { device: device.clone() }));
+            let mut waited = false;
+            let waiting = |_| {
+                waited = true;
+                tell(News::Training(AdaptationNews::Waits { device: device.clone() }));
+            };
             // A folder that can't be used is no reason not to work.
             let lease = match &self.runs {
                 Some(runs) => runs.lease(&device, waiting).await.ok(),
                 None => None,
             };
             self.at_work = Some((engine, lease));
+            if waited {
+                tell(News::Comparing { strength: self.strength });
+            }
         }
         let none = || Failure::new(ErrorCode::Internal, "There is no engine.");
         self.at_work.as_ref().map(|(engine, _)| engine).ok_or_else(none)
@@ -352,6 +409,31 @@ fn count(before: &[Comparison], after: &[Comparison]) -> WordErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn training_that_is_done_is_found_again_where_the_same_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = |rank| Adapt {
+            job: Job::new(NO_JOB, "a.wav", "model"),
+            lessons: Vec::new(),
+            settings: AdaptSettings { rank, ..AdaptSettings::default() },
+            folder: folder.path().into(),
+            output: folder.path().join("candidate").into(),
+        };
+        let trained = |rank| Trained::at(folder.path().join("trained"), &asked(rank));
+        assert_eq!(trained(8).read(), None);
+        let adapted = Adapted {
+            adapter: folder.path().join("candidate").into(),
+            epoch: 3,
+            losses: vec![1.0, 0.5],
+            held_back: vec![2.0, 1.5],
+        };
+        trained(8).write(&adapted).unwrap();
+        assert_eq!(trained(8).read(), Some(adapted));
+        assert_eq!(trained(4).read(), None, "another rank");
+        trained(8).remove();
+        assert_eq!(trained(8).read(), None);
+    }
 
     #[test]
     fn an_adapter_is_kept_only_where_nothing_gets_worse() {

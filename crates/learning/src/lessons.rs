@@ -45,6 +45,9 @@ struct Part {
 
 impl Collected {
     /// Adds a recording with its text: plain, of at most one window, or JSON with times.
+    ///
+    /// # Errors
+    /// Where the text can't be read.
     pub fn pair(&mut self, audio: &Path, text: &Path, language: Option<&str>) -> Result<(), Failure> {
         for part in read(text)? {
             let Some((start, end)) = part.times else {
@@ -59,6 +62,9 @@ impl Collected {
     }
 
     /// Adds every recording of a folder that has a text beside it, `talk.json` or `talk.txt`.
+    ///
+    /// # Errors
+    /// Where there is none, or one can't be read.
     pub fn folder(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
         for (audio, text) in pairs(folder)? {
             self.pair(&audio, &text, language)?;
@@ -67,6 +73,9 @@ impl Collected {
     }
 
     /// Adds what the result is compared on: every recording of a folder that has a text beside it.
+    ///
+    /// # Errors
+    /// As [`Self::folder`].
     pub fn compared(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
         for (audio, text) in pairs(folder)? {
             let parts = read(&text)?;
@@ -87,13 +96,14 @@ impl Collected {
         documents: &Documents,
         wanted: &dyn Fn(DocumentId) -> bool,
     ) -> Result<(), Failure> {
-        of_history(documents, wanted, &mut |document, now, original| {
+        of_history(documents, &|document| wanted(document.id), &mut |document, now, original| {
             self.document(&document.file, now, original);
         })
     }
 
     fn document(&mut self, file: &Path, now: &Transcript, original: &Transcript) {
-        let is_corrected = |text: &str| is_corrected(text, original);
+        let original = whole(original);
+        let is_corrected = |text: &str| is_corrected(text, &original);
         let corrected = now.segments.iter().filter(|segment| is_corrected(&segment.text)).count();
         if corrected == 0 {
             let text = now.segments.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -176,9 +186,11 @@ impl CorrectedRecording {
     /// Where the history can't be read.
     pub fn all(documents: &Documents) -> Result<Vec<Self>, Failure> {
         let mut all = Vec::new();
-        of_history(documents, &|_| true, &mut |document, now, original| {
+        let is_edited = |document: &Document| document.changed > document.created;
+        of_history(documents, &is_edited, &mut |document, now, original| {
+            let original = whole(original);
             let texts = now.segments.iter().map(|segment| &segment.text);
-            let texts: Vec<String> = texts.filter(|text| is_corrected(text, original)).cloned().collect();
+            let texts: Vec<String> = texts.filter(|text| is_corrected(text, &original)).cloned().collect();
             if !texts.is_empty() {
                 all.push(Self { document: document.id, title: document.title.clone(), texts });
             }
@@ -187,19 +199,24 @@ impl CorrectedRecording {
     }
 }
 
-/// Whether nothing of the original reads like this.
-fn is_corrected(text: &str, original: &Transcript) -> bool {
-    !original.segments.iter().any(|segment| segment.text.contains(text))
+/// All that a transcript says, a line for each segment.
+fn whole(transcript: &Transcript) -> String {
+    transcript.segments.iter().map(|segment| segment.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether nothing of the original, as [`whole`] gives it, reads like this.
+fn is_corrected(text: &str, original: &str) -> bool {
+    !original.contains(text)
 }
 
 /// Every transcript of the history whose recording is there, as it is and as it was.
 fn of_history(
     documents: &Documents,
-    wanted: &dyn Fn(DocumentId) -> bool,
+    wanted: &dyn Fn(&Document) -> bool,
     see: &mut dyn FnMut(&Document, &Transcript, &Transcript),
 ) -> Result<(), Failure> {
     for document in documents.list().map_err(|error| error.failure())? {
-        if !wanted(document.id) || !document.file.is_file() {
+        if !wanted(&document) || !document.file.is_file() {
             continue;
         }
         let opened = documents.read(document.id).map_err(|error| error.failure())?;

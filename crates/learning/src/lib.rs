@@ -4,5 +4,5 @@
 mod learn;
 mod lessons;
 
-pub use learn::{Learning, Learnt, News};
+pub use learn::{Learning, News, Outcome};
 pub use lessons::{Collected, CorrectedRecording};

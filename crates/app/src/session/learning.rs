@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use advisor::ModelRef;
 use advisor::adapters::{Adapters, ListedAdapter};
 use config::Priority;
-use learning::{Collected, CorrectedRecording, Learning, Learnt, News};
+use learning::{Collected, CorrectedRecording, Learning, News, Outcome};
 use library::DocumentId;
 use supervisor::{AdaptationNews, EngineOptions};
 use tokio::task::JoinHandle;
@@ -18,30 +18,27 @@ use super::Session;
 pub struct LearningRun {
     /// The model's name.
     pub model: String,
-    /// What the result is called.
-    pub adapter: String,
     /// How far it is.
     pub state: LearningState,
+    /// It waits: recordings go first.
+    pub waits: bool,
     /// The training, once it began.
     pub progress: Option<AdaptProgress>,
-    /// The loss of each step.
-    pub losses: Vec<f32>,
-    /// The loss of what was held back, before the first epoch and after each.
-    pub held_back: Vec<f32>,
+    /// Steps from 1 with their losses, since it began or went on.
+    pub losses: Vec<(u32, f32)>,
+    /// The loss of what was held back, with the steps that were done: before the first epoch and after each.
+    pub held_back: Vec<(u32, f32)>,
 }
 
 /// How far a model's learning is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LearningState {
     /// It is trained.
-    Training {
-        /// Recordings go first.
-        waits: bool,
-    },
+    Training,
     /// So much of what was learnt, of 1, is compared with the model as it is.
     Comparing(f32),
     /// It is done; kept or not.
-    Finished(Box<Learnt>),
+    Finished(Box<Outcome>),
     /// The user ended it; the same goes on from there.
     Stopped,
     /// It failed.
@@ -115,7 +112,7 @@ impl Session {
         }
         collected.hold_back(AdaptSettings::default().seed);
         let learning = Learning {
-            name: Learning::usual_name(&model, &store),
+            name: None,
             model,
             collected,
             settings: AdaptSettings::default(),
@@ -132,8 +129,8 @@ impl Session {
         }
         work.run = Some(LearningRun {
             model: learning.model.name.clone(),
-            adapter: learning.name.clone(),
-            state: LearningState::Training { waits: false },
+            state: LearningState::Training,
+            waits: false,
             progress: None,
             losses: Vec::new(),
             held_back: Vec::new(),
@@ -180,8 +177,7 @@ impl Session {
             true => adapters()?.switch_on(name).map(drop)?,
             false => adapters()?.switch_off(name)?,
         }
-        // What was begun without it, or with it, does not go on otherwise.
-        self.judge_later();
+        self.adapters_changed();
         Ok(())
     }
 
@@ -191,25 +187,35 @@ impl Session {
     /// Where there is no such adapter, or it can't be removed.
     pub fn remove_adapter(&self, name: &str) -> Result<(), Failure> {
         adapters()?.remove(name)?;
-        self.judge_later();
+        self.adapters_changed();
         Ok(())
     }
 
-    /// Takes in an adapter's file, off, under the file's name.
+    /// Takes in an adapter's file, off, under a name like the file's.
     ///
     /// # Errors
-    /// Where it is no adapter, its name is taken, or the folder can't be written.
+    /// Where it is no adapter, or the folder can't be written.
     pub fn import_adapter(&self, file: &std::path::Path) -> Result<(), Failure> {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        adapters()?.add(file, &name).map(drop)
+        let store = adapters()?;
+        let name = store.free_name(&file.file_stem().unwrap_or_default().to_string_lossy());
+        store.add(file, &name).map(drop)
     }
 
-    /// Copies an adapter to a file.
+    /// Copies an adapter to a file, which is replaced where it is there.
     ///
     /// # Errors
-    /// Where there is no such adapter, it is damaged, or the file exists or can't be written.
+    /// Where there is no such adapter, it is damaged, or the file can't be written.
     pub fn export_adapter(&self, name: &str, to: &std::path::Path) -> Result<(), Failure> {
-        adapters()?.export(name, to)
+        adapters()?.export(name, to, true)
+    }
+
+    fn adapters_changed(&self) {
+        // What a finished run says of its adapter may be true no longer.
+        let mut work = self.inner.learning.lock();
+        work.run.take_if(|run| matches!(run.state, LearningState::Finished(_)));
+        drop(work);
+        // What was begun without it, or with it, does not go on otherwise.
+        self.judge_later();
     }
 
     fn change_learning(&self, change: impl FnOnce(&mut LearningRun)) {
@@ -221,15 +227,14 @@ impl Session {
 
     fn note_learning(&self, news: News) {
         self.change_learning(|run| match news {
-            News::Comparing { strength } => run.state = LearningState::Comparing(strength),
-            News::Training(AdaptationNews::Waits { .. }) => {
-                if let LearningState::Training { waits } = &mut run.state {
-                    *waits = true;
-                }
+            News::Comparing { strength } => {
+                run.waits = false;
+                run.state = LearningState::Comparing(strength);
             }
+            News::Training(AdaptationNews::Waits { .. }) => run.waits = true,
             News::Training(AdaptationNews::Event(event)) => {
+                run.waits = false;
                 if let Event::Adapting { progress } = *event {
-                    run.state = LearningState::Training { waits: false };
                     run.note(*progress);
                 }
             }
@@ -241,10 +246,12 @@ impl Session {
 impl LearningRun {
     /// Events of a run that went on from a checkpoint come a second time.
     fn note(&mut self, progress: AdaptProgress) {
-        self.losses.truncate(progress.step.saturating_sub(1) as usize);
-        self.losses.extend(progress.loss.filter(|_| progress.step > 0));
+        let step = progress.step;
+        self.losses.retain(|(done, _)| *done < step);
+        self.losses.extend(progress.loss.filter(|_| step > 0).map(|loss| (step, loss)));
         let is_new = self.progress.as_ref().is_none_or(|old| old.held_back_loss != progress.held_back_loss);
-        self.held_back.extend(progress.held_back_loss.filter(|_| is_new));
+        self.held_back.retain(|(done, _)| *done <= step);
+        self.held_back.extend(progress.held_back_loss.filter(|_| is_new).map(|loss| (step, loss)));
         self.progress = Some(progress);
     }
 }
@@ -268,8 +275,8 @@ mod tests {
     fn losses_are_kept_by_step_and_a_step_that_is_done_again_takes_its_place() {
         let mut run = LearningRun {
             model: "m".into(),
-            adapter: "a".into(),
-            state: LearningState::Training { waits: false },
+            state: LearningState::Training,
+            waits: false,
             progress: None,
             losses: Vec::new(),
             held_back: Vec::new(),
@@ -285,8 +292,8 @@ mod tests {
         ] {
             run.note(told);
         }
-        assert_eq!(run.losses, [3.0, 2.4, 2.0]);
-        assert_eq!(run.held_back, [2.0, 1.5]);
+        assert_eq!(run.losses, [(1, 3.0), (2, 2.4), (3, 2.0)]);
+        assert_eq!(run.held_back, [(0, 2.0), (2, 1.5)]);
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ use super::usage::{Forecast, JobMemory};
 use super::{JobSettings, Part};
 use diff::without_text;
 pub use diff::{Changes, Ending, TextChange};
-pub use stopped::StoppedJob;
+pub use stopped::{StoppedJob, lacks_adapter};
 
 /// The state of a recording in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]

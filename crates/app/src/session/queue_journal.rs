@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Failure, FilePath, Job, JobId, NO_JOB};
 
 use super::another_machine::Placed;
-use super::queue::{JobState, QueueEntry, StoppedJob};
+use super::queue::{JobState, QueueEntry, StoppedJob, lacks_adapter};
 use super::requests::Request;
 use super::settings::{Part, Stored};
 
@@ -254,8 +254,10 @@ impl QueueJournal {
         identity: Option<&Identity>,
         make: impl FnOnce() -> Result<Job, E>,
     ) -> Result<(Job, Option<JobKey>), E> {
-        if let Some(Some(job)) = self.taken.get(&id) {
-            return Ok((job.clone(), self.keys.get(&id).copied()));
+        match self.taken.get(&id) {
+            Some(Some(job)) if lacks_adapter(job) => drop(self.aside.insert(id)),
+            Some(Some(job)) => return Ok((job.clone(), self.keys.get(&id).copied())),
+            _ => {}
         }
         let job = make()?;
         if !self.keys.contains_key(&id) {

@@ -231,7 +231,10 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     Ok(job)
 }
 
-/// As [`job`], with what its model has learnt. Reads the model's weights.
+/// As [`job`], with what its model has learnt. Reads the beginning of each of the model's tensors.
+///
+/// # Errors
+/// As [`job`].
 pub fn job_to_run(
     entry: &QueueEntry,
     settings: &JobSettings,

@@ -51,8 +51,6 @@ pub struct CorrectedText {
 pub struct LearningRun {
     /// The model's name.
     pub model: String,
-    /// What the result is called.
-    pub adapter: String,
     /// How far it is.
     pub stage: LearningStage,
     /// From 1; 0 before the first one.
@@ -63,14 +61,12 @@ pub struct LearningRun {
     pub step: u32,
     /// Steps of all epochs.
     pub steps: u32,
-    /// Bytes that training is predicted to take; 0 before it began.
-    pub peak: u64,
     /// Seconds until all epochs are done, at most.
     pub left: Option<f32>,
-    /// The loss of each step.
-    pub losses: Vec<f32>,
-    /// The loss of what was held back, before the first epoch and after each.
-    pub held_back: Vec<f32>,
+    /// Steps from 1 with their losses, since it began or went on.
+    pub losses: Vec<(u32, f32)>,
+    /// The loss of what was held back, with the steps that were done: before the first epoch and after each.
+    pub held_back: Vec<(u32, f32)>,
     /// How much of what was learnt is compared, or kept, of 1; null: none.
     pub strength: Option<f32>,
     /// Word errors without and with it, once it is finished.
@@ -125,8 +121,8 @@ impl From<session::LearningRun> for LearningRun {
         let progress = run.progress.unwrap_or_default();
         let (mut strength, mut figures, mut failure) = (None, None, None);
         let stage = match run.state {
-            LearningState::Training { waits: true } => LearningStage::Waiting,
-            LearningState::Training { waits: false } => LearningStage::Training,
+            LearningState::Training | LearningState::Comparing(_) if run.waits => LearningStage::Waiting,
+            LearningState::Training => LearningStage::Training,
             LearningState::Comparing(with) => {
                 strength = Some(with);
                 LearningStage::Comparing
@@ -144,13 +140,11 @@ impl From<session::LearningRun> for LearningRun {
         };
         Self {
             model: run.model,
-            adapter: run.adapter,
             stage,
             epoch: progress.epoch,
             epochs: progress.epochs,
             step: progress.step,
             steps: progress.steps,
-            peak: progress.peak,
             left: progress.left,
             losses: run.losses,
             held_back: run.held_back,

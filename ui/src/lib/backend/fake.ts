@@ -937,8 +937,8 @@ export class FakeBackend implements Backend {
   async startLearning(model: number, documents: number[]): Promise<void> {
     this.learntFrom = documents;
     this.run = {
-      model: `model ${model}`, adapter: "learnt", stage: "training", epoch: 1, epochs: 4, step: 2, steps: 8, peak: 420 * 2 ** 20, left: 60, losses: [1, 0.8],
-      held_back: [1.1], strength: null, figures: null, failure: null,
+      model: `model ${model}`, stage: "training", epoch: 1, epochs: 4, step: 2, steps: 8, left: 60, losses: [[1, 1], [2, 0.8]],
+      held_back: [[0, 1.1]], strength: null, figures: null, failure: null,
     };
   }
 

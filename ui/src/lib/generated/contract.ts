@@ -2851,10 +2851,6 @@ export type LearningRun = {
  */
 model: string, 
 /**
- * What the result is called.
- */
-adapter: string, 
-/**
  * How far it is.
  */
 stage: LearningStage, 
@@ -2875,21 +2871,17 @@ step: number,
  */
 steps: number, 
 /**
- * Bytes that training is predicted to take; 0 before it began.
- */
-peak: number, 
-/**
  * Seconds until all epochs are done, at most.
  */
 left: number | null, 
 /**
- * The loss of each step.
+ * Steps from 1 with their losses, since it began or went on.
  */
-losses: Array<number>, 
+losses: Array<[number, number]>, 
 /**
- * The loss of what was held back, before the first epoch and after each.
+ * The loss of what was held back, with the steps that were done: before the first epoch and after each.
  */
-held_back: Array<number>, 
+held_back: Array<[number, number]>, 
 /**
  * How much of what was learnt is compared, or kept, of 1; null: none.
  */

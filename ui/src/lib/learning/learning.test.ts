@@ -53,6 +53,10 @@ test("a model learns from the transcripts that are ticked, says how far it is, a
   expect(screen.getByTestId("lessons").textContent).toContain("He takes Zolmivane.");
   const said = () => screen.getByTestId("learning-plan").textContent ?? "";
   expect(said()).toContain(t.learning.plan(3, "whisper-small"));
+  await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
+  await waitFor(() => expect(said()).toContain(t.learning.tooFew));
+  expect((screen.getByTestId("start-learning") as HTMLButtonElement).disabled).toBe(true);
+  await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
   await fireEvent.click(screen.getAllByTestId("lesson")[1] as HTMLElement);
   await waitFor(() => expect(said()).toContain(t.learning.plan(2, "whisper-small")));
   await fireEvent.click(screen.getByTestId("start-learning"));
@@ -102,6 +106,15 @@ test("what was learned is switched off and on, exported, and deleted after a que
   await waitFor(() => expect(screen.queryByTestId("adapter")).toBeNull());
 });
 
+test("a switch that fails shows again what is", async () => {
+  const [backend, steno] = await page((backend) => (backend.knownAdapters = [ADAPTER]));
+  backend.switchAdapter = () => Promise.reject({ code: "output_unwritable", file: null, message: "It can’t be written.", remedy: null });
+  const on = (await screen.findByTestId("adapter-on")) as HTMLInputElement;
+  await fireEvent.click(on);
+  await waitFor(() => expect(steno.toasts[0]?.failure?.message).toBe("It can’t be written."));
+  await waitFor(() => expect(on.checked).toBe(true));
+});
+
 test("a model that can’t learn says so, and a damaged file says what is wrong", async () => {
   const failure = { code: "model_unsupported", file: null, message: "Only Whisper models can be adapted.", remedy: null } as const;
   await page((backend) => {
@@ -116,8 +129,10 @@ test("a model that can’t learn says so, and a damaged file says what is wrong"
 });
 
 test("what was held back is drawn at the end of each round", () => {
-  const [steps, losses, heldBack] = curves({ losses: [3, 2, 1], held_back: [4, 2.5], steps: 8, epochs: 4 });
+  const [steps, losses, heldBack] = curves({ losses: [[1, 3], [2, 2], [3, 1]], held_back: [[0, 4], [2, 2.5]] });
   expect(steps).toEqual([0, 1, 2, 3]);
   expect(losses).toEqual([null, 3, 2, 1]);
   expect(heldBack).toEqual([4, null, 2.5, null]);
+  // It went on from the second step.
+  expect(curves({ losses: [[3, 1]], held_back: [[2, 2.5]] })).toEqual([[0, 1, 2, 3], [null, null, null, 1], [null, null, 2.5, null]]);
 });

@@ -727,6 +727,7 @@ export const de: Text = {
     open: "Öffnen",
     plan: (count, model) => `${model} wird aus ${count === 1 ? "1 Korrektur" : `${count} Korrekturen`} lernen.`,
     memory: (size) => `Dafür werden etwa ${size} Speicher gebraucht. Ein Zehntel der Korrekturen wird zurückgehalten, um das Ergebnis zu prüfen.`,
+    tooFew: "Es braucht mindestens zwei Korrekturen: eine zum Lernen und eine, die das Ergebnis prüft.",
     start: "Lernen starten",
     stop: "Lernen beenden",
     stages: {
@@ -749,7 +750,7 @@ export const de: Text = {
     worse: (words) => `Schlechter: ${words}`,
     figures: "Was besser und was schlechter wurde",
     of: (model) => `für ${model}`,
-    from: (corrections, recordings) => `${corrections} Korrekturen in ${recordings === 1 ? "1 Aufnahme" : `${recordings} Aufnahmen`}`,
+    from: (corrections, recordings) => `${corrections === 1 ? "1 Korrektur" : `${corrections} Korrekturen`} in ${recordings === 1 ? "1 Aufnahme" : `${recordings} Aufnahmen`}`,
     strength: (share) => `${share} davon`,
     export: "Exportieren …",
     exportTitle: "Gelerntes eines Modells speichern",

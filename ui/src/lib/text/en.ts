@@ -731,6 +731,7 @@ export const en = {
     open: "Open",
     plan: (count: number, model: string) => `${model} will learn from ${count === 1 ? "1 correction" : `${count} corrections`}.`,
     memory: (size: string) => `Needs about ${size} of memory. A tenth of the corrections is held back to check the result.`,
+    tooFew: "At least two corrections are needed: one to learn from, one to check the result.",
     start: "Start learning",
     stop: "Stop learning",
     stages: {
@@ -753,7 +754,7 @@ export const en = {
     worse: (words: string) => `Worse: ${words}`,
     figures: "What got better and worse",
     of: (model: string) => `for ${model}`,
-    from: (corrections: number, recordings: number) => `${corrections} corrections in ${recordings === 1 ? "1 recording" : `${recordings} recordings`}`,
+    from: (corrections: number, recordings: number) => `${corrections === 1 ? "1 correction" : `${corrections} corrections`} in ${recordings === 1 ? "1 recording" : `${recordings} recordings`}`,
     strength: (share: string) => `${share} of it`,
     export: "Export…",
     exportTitle: "Save what a model learned",

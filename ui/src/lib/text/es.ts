@@ -730,6 +730,7 @@ export const es: Text = {
     open: "Abrir",
     plan: (count, model) => `${model} aprenderá de ${count === 1 ? "1 corrección" : `${count} correcciones`}.`,
     memory: (size) => `Necesita unos ${size} de memoria. Una décima parte de las correcciones se reserva para comprobar el resultado.`,
+    tooFew: "Hacen falta al menos dos correcciones: una para aprender y otra para comprobar el resultado.",
     start: "Empezar a aprender",
     stop: "Dejar de aprender",
     stages: {
@@ -752,7 +753,7 @@ export const es: Text = {
     worse: (words) => `Peor: ${words}`,
     figures: "Qué mejoró y qué empeoró",
     of: (model) => `para ${model}`,
-    from: (corrections, recordings) => `${corrections} correcciones en ${recordings === 1 ? "1 grabación" : `${recordings} grabaciones`}`,
+    from: (corrections, recordings) => `${corrections === 1 ? "1 corrección" : `${corrections} correcciones`} en ${recordings === 1 ? "1 grabación" : `${recordings} grabaciones`}`,
     strength: (share) => `usado al ${share}`,
     export: "Exportar…",
     exportTitle: "Guardar lo que ha aprendido un modelo",

@@ -730,6 +730,7 @@ export const fr: Text = {
     open: "Ouvrir",
     plan: (count, model) => `${model} apprendra de ${count === 1 ? "1 correction" : `${count} corrections`}.`,
     memory: (size) => `Il faut environ ${size} de mémoire. Un dixième des corrections est mis de côté pour vérifier le résultat.`,
+    tooFew: "Il faut au moins deux corrections : une pour apprendre, une pour vérifier le résultat.",
     start: "Commencer l’apprentissage",
     stop: "Arrêter l’apprentissage",
     stages: {
@@ -743,7 +744,7 @@ export const fr: Text = {
     },
     epoch: (epoch, epochs) => `Passage ${epoch} sur ${epochs} au plus.`,
     left: (time) => `Encore ${time} au plus.`,
-    weaker: (share) => `Seulement ${share} en sont utilisés : au-delà, d’autres mots se dégradaient.`,
+    weaker: (share) => `Seuls ${share} en sont utilisés : au-delà, d’autres mots se dégradaient.`,
     losses: (latest, first, now) =>
       [latest === null ? "" : `Perte ${latest}`, first === null || now === null ? "" : `sur la part mise de côté ${first} au début, ${now} maintenant`].filter(Boolean).join(", "),
     kinds: { corrections: "Corrections mises de côté", learnt: "Corrections apprises", others: "Autres enregistrements" },
@@ -752,7 +753,7 @@ export const fr: Text = {
     worse: (words) => `Moins bien : ${words}`,
     figures: "Ce qui s’est amélioré ou dégradé",
     of: (model) => `pour ${model}`,
-    from: (corrections, recordings) => `${corrections} corrections dans ${recordings === 1 ? "1 enregistrement" : `${recordings} enregistrements`}`,
+    from: (corrections, recordings) => `${corrections === 1 ? "1 correction" : `${corrections} corrections`} dans ${recordings === 1 ? "1 enregistrement" : `${recordings} enregistrements`}`,
     strength: (share) => `utilisé à ${share}`,
     export: "Exporter…",
     exportTitle: "Enregistrer ce qu’un modèle a appris",

@@ -726,6 +726,7 @@ export const ja: Text = {
     open: "開く",
     plan: (count, model) => `${model}は${count}件の修正から学習します。`,
     memory: (size) => `約${size}のメモリが必要です。結果を確かめるため、修正の十分の一は学習に使われません。`,
+    tooFew: "修正が少なくとも2件必要です。1件は学習に、1件は結果の確認に使われます。",
     start: "学習を開始",
     stop: "学習を中止",
     stages: {
@@ -743,7 +744,7 @@ export const ja: Text = {
     losses: (latest, first, now) =>
       [latest === null ? "" : `損失${latest}`, first === null || now === null ? "" : `学習に使わない分は最初${first}、現在${now}`].filter(Boolean).join("、"),
     kinds: { corrections: "学習に使わなかった修正", learnt: "学習した修正", others: "ほかの録音" },
-    wrong: (words, before, after) => `${words}語中の誤り：なし${before}、あり${after}`,
+    wrong: (words, before, after) => `${words}語中の誤り：学習内容なしで${before}、ありで${after}`,
     better: (words) => `よくなった語：${words}`,
     worse: (words) => `悪くなった語：${words}`,
     figures: "よくなった点と悪くなった点",

@@ -38,12 +38,17 @@ impl StoppedJob {
         let found = advisor::models::model_at(self.job.model.as_path());
         let (name, demonstration) = found.map(|found| (found.name, found.demonstration)).unwrap_or_default();
         let precision = self.job.precision.map(|precision| precision.as_str().to_owned()).unwrap_or_default();
-        transcript::Model { name, precision, demonstration, adapter: None }
+        let adapter = self.job.adapter.as_ref().and_then(|file| file.as_path().file_stem());
+        let adapter = adapter.map(|name| name.to_string_lossy().into_owned());
+        transcript::Model { name, precision, demonstration, adapter }
     }
 
     /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
-    /// is another one.
+    /// is another one, or what its model had learnt was removed.
     pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
+        if lacks_adapter(&self.job) {
+            return None;
+        }
         let is_same_file = match (&self.identity, identity) {
             (Some(before), Some(now)) => before.is_same_recording(now),
             (None, None) => true,
@@ -56,6 +61,11 @@ impl StoppedJob {
     pub fn reached(&self) -> Option<Time> {
         Some(self.job.resume.as_ref()?.point.as_ref()?.reached())
     }
+}
+
+/// Whether what the job's model had learnt was removed, so that it can't go on as it was begun.
+pub fn lacks_adapter(job: &Job) -> bool {
+    job.adapter.as_ref().is_some_and(|file| !file.as_path().is_file())
 }
 
 impl Queue {
@@ -201,5 +211,27 @@ impl Queue {
     /// Remembers from where a job that ended early can be resumed.
     pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
         self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NO_JOB;
+
+    #[test]
+    fn what_was_begun_with_an_adapter_that_is_gone_does_not_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let adapter = folder.path().join("learnt.safetensors");
+        std::fs::write(&adapter, "").unwrap();
+        let job = Job { adapter: Some(adapter.as_path().into()), ..Job::new(NO_JOB, "a.wav", "model") };
+        let stopped = StoppedJob { job: job.clone(), identity: None };
+        assert_eq!(stopped.continued(None), Some(job.clone()));
+        assert_eq!(stopped.resumed(&job, None), Some(job.clone()));
+        // Switched off meanwhile: begun anew.
+        assert_eq!(stopped.resumed(&Job { adapter: None, ..job }, None), None);
+        assert_eq!(stopped.model().adapter.as_deref(), Some("learnt"));
+        std::fs::remove_file(&adapter).unwrap();
+        assert_eq!(stopped.continued(None), None);
     }
 }
