@@ -183,6 +183,10 @@ impl<'a> Work<'a> {
         // As the model is, or after an epoch behind which it was interrupted.
         if self.snapshot.place.held_back.len() <= self.snapshot.place.epochs as usize {
             self.hold_back(&held_back, desk)?;
+            let place = &self.snapshot.place;
+            (progress.epoch, progress.step) = (place.epochs, place.steps);
+            progress.held_back_loss = place.held_back.last().copied();
+            self.emit(Event::Adapting { progress: Box::new(progress.clone()) });
         }
         for (epoch, windows) in epochs.iter().enumerate().skip(self.snapshot.place.epochs as usize) {
             if self.is_learnt_out() {
