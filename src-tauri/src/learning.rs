@@ -66,7 +66,8 @@ pub async fn export_adapter(
 pub async fn lessons(shell: State<'_, Shell>, model: u32) -> Answer<Lessons> {
     let model = shell.state.model(model)?;
     let session = shell.state.session.clone();
-    blocking(move || Ok(Lessons::new(session.corrected_recordings()?, session.memory_to_learn(&model)))).await
+    blocking(move || Ok(Lessons::new(session.corrected_recordings()?, session.predicted_to_learn(&model))))
+        .await
 }
 
 /// Has the model of that number learn from those transcripts.

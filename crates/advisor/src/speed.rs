@@ -21,6 +21,12 @@ pub const TOKENS: u64 = 100;
 /// docs/measurements.md, where it is 9 to 11 for tiny, base and small.
 const DECODER_WEIGHT: u64 = 10;
 
+const SECONDS_OF_A_WINDOW: f64 = 30.0;
+
+/// Time to learn a window, in times of hearing it with all tokens at once: 6 where all activations are kept, 7.5 where they
+/// are computed a second time, by the table of adapters in docs/measurements.md.
+const LEARNING: f64 = 7.0;
+
 /// One model, tried on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
@@ -99,6 +105,15 @@ pub fn predict(
     Some(nearest.speed * ratio(nearest, dimensions))
 }
 
+/// Seconds that adapters of a Whisper model take to learn a window of 30 s once on a device, from how fast it transcribes.
+/// `None` where nothing was measured.
+pub fn to_learn(measured: &[Measured], device: &str, dimensions: &Network) -> Option<f64> {
+    let transcribing = SECONDS_OF_A_WINDOW / predict(measured, device, Precision::F32, dimensions)?;
+    // All tokens of a window are learnt at once, as positions of the encoder are.
+    let share = dimensions.work(TOKENS, 1) as f64 / cost(dimensions) as f64;
+    Some(LEARNING * share * transcribing)
+}
+
 fn nearest<'a>(
     measured: &'a [Measured],
     device: &str,
@@ -151,6 +166,25 @@ mod tests {
         // One frame of Parakeet stands for four positions of Whisper.
         let parakeet = Network::of_public("parakeet-tdt-0.6b-v3").unwrap();
         assert!(cost(&parakeet) < cost(&small.dimensions));
+    }
+
+    /// A machine of docs/measurements.md: seconds for a window and 110 tokens, and to learn one.
+    #[test]
+    fn how_long_learning_takes_follows_from_how_fast_a_model_hears() {
+        for (name, seconds, learning) in [("tiny", 1.05, 2.08), ("base", 1.92, 4.47), ("small", 4.92, 15.37)]
+        {
+            let measured = Measured {
+                device: "the CPU".into(),
+                precision: Precision::F32,
+                dimensions: Network::of_public(name).unwrap(),
+                speed: 30.0 / seconds,
+                useful_batch: None,
+            };
+            let of = |device| to_learn(std::slice::from_ref(&measured), device, &measured.dimensions);
+            let predicted = of("the CPU").unwrap();
+            assert!((1.0..1.4).contains(&(predicted / learning)), "{name}: {predicted:.1} for {learning}");
+            assert_eq!(of("a card"), None);
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use advisor::ModelRef;
 use clap::Args;
 use config::Preferences;
 use formats::AdapterFigures;
-use learning::{Collected, Learning, News};
+use learning::{Collected, Learning, News, Prediction};
+use memory::Precision;
 use memory::bytes::human;
 use serde::Serialize;
 use supervisor::AdaptationNews;
@@ -80,6 +81,11 @@ pub struct Adapt {
     #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().batch, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub batch: u32,
 
+    /// How the model's own matrices are held: f32, or bf16 or f16 in half the memory; they are 16 bits as well once memory
+    /// runs short
+    #[arg(long, value_name = "PRECISION", default_value_t = AdaptSettings::default().precision, value_parser = precision)]
+    pub precision: Precision,
+
     /// The same seed gives the same adapter
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -105,6 +111,11 @@ pub struct Adapt {
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= 0.1);
     rate.ok_or_else(|| "a number above 0, at most 0.1, is needed".into())
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    let found = text.parse().ok().filter(|precision: &Precision| !precision.is_quantised());
+    found.ok_or_else(|| "f32, bf16 or f16 is needed".into())
 }
 
 /// The result as `--json` prints it.
@@ -146,7 +157,7 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         ));
     }
     if args.dry_run {
-        return predict(args, &model);
+        return predict(args, &model, &preferences, collected.seconds());
     }
     let store = store()?;
     let settings = args.settings();
@@ -188,11 +199,18 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-fn predict(args: &Adapt, model: &ModelRef) -> Result<(), Ended> {
-    let (usual, least) = Learning::predicted(model, &args.settings())?;
+fn predict(args: &Adapt, model: &ModelRef, preferences: &Preferences, seconds: f64) -> Result<(), Ended> {
+    let Prediction { memory, least, pace } = Learning::predicted(model, &args.settings(), preferences)?;
     print(|out| {
-        writeln!(out, "Predicted memory: {}", human(usual))?;
-        writeln!(out, "At least: {}", human(least))
+        writeln!(out, "Predicted memory: {}", human(memory))?;
+        writeln!(out, "At least: {}", human(least))?;
+        match pace {
+            Some(pace) => writeln!(out, "Predicted time of training, at most: {}", wait(pace * seconds)),
+            None => writeln!(
+                out,
+                "How long it takes is not known: this machine was not measured yet (steno models probe)."
+            ),
+        }
     })
 }
 
@@ -241,9 +259,9 @@ fn line(progress: &AdaptProgress) -> String {
 
 impl Adapt {
     fn settings(&self) -> AdaptSettings {
-        let Self { epochs, rank, rate, batch, seed, .. } = *self;
+        let Self { epochs, rank, rate, batch, seed, precision, .. } = *self;
         let alpha = 2.0 * rank as f32;
-        AdaptSettings { epochs, rank, alpha, rate, batch, seed, ..AdaptSettings::default() }
+        AdaptSettings { epochs, rank, alpha, rate, batch, seed, precision, ..AdaptSettings::default() }
     }
 
     fn collect(&self) -> Result<Collected, Ended> {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use advisor::ModelRef;
 use advisor::adapters::Adapters;
+use advisor::fit::{self, DeviceMemory};
+use advisor::{ModelRef, speed};
 use config::{Preferences, folders};
 use formats::{AdapterFigures, AdapterFile, ModelInfo, WordErrors};
-use memory::{DeviceKind, Network, TrainingFootprint};
+use memory::{DeviceKind, Network, Precision, TrainingFootprint};
 use supervisor::runs::{DeviceLease, Runs};
 use supervisor::{AdaptationNews, Engine, EngineOptions};
 use tempfile::TempPath;
@@ -19,6 +20,9 @@ use crate::Collected;
 /// Of what was learnt, so much is tried one after the other, until nothing else gets worse: a little less of it
 /// often keeps what it gained, and forgets less (Wortsman and others, arXiv:2109.01903).
 const STRENGTHS: [f32; 4] = [1.0, 0.7, 0.5, 0.35];
+
+/// Seconds of speech of a window that is learnt, of 30, as parts fill it with pauses between them.
+const WINDOW: f64 = 26.0;
 
 /// So many corrections that were learnt are transcribed once more: they must not be worse than before.
 const MOST_LEARNT: usize = 30;
@@ -40,6 +44,18 @@ pub struct Learning {
     pub engine: EngineOptions,
     /// Where the adapter is kept.
     pub store: Adapters,
+}
+
+/// What training is predicted to take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// Bytes, as the settings have it.
+    pub memory: u64,
+    /// Bytes with the least that memory's ladder comes to.
+    pub least: u64,
+    /// Seconds for a second of speech in all epochs, of which there may be fewer; `None` where this machine's speed was not
+    /// measured.
+    pub pace: Option<f64>,
 }
 
 /// How far it is.
@@ -70,11 +86,15 @@ pub struct Outcome {
 }
 
 impl Learning {
-    /// Bytes that training is predicted to take, as the settings have it and at least.
+    /// What training is predicted to take on the device of these preferences. Waits for the card's driver.
     ///
     /// # Errors
     /// For a model that can't learn.
-    pub fn predicted(model: &ModelRef, settings: &AdaptSettings) -> Result<(u64, u64), Failure> {
+    pub fn predicted(
+        model: &ModelRef,
+        settings: &AdaptSettings,
+        preferences: &Preferences,
+    ) -> Result<Prediction, Failure> {
         let network = ModelInfo::network(&model.path).map_err(|error| {
             Failure::new(ErrorCode::ModelInvalid, error.to_string()).file(model.path.as_path())
         })?;
@@ -82,8 +102,17 @@ impl Learning {
             return Err(Failure::new(ErrorCode::ModelUnsupported, "Only Whisper models can be adapted."));
         };
         let (rank, tokens) = (u64::from(settings.rank), dimensions.text_context / 2);
-        let footprint = TrainingFootprint::of(&dimensions, DeviceKind::Host, rank, tokens);
-        Ok((footprint.peak(u64::from(settings.batch), true), footprint.peak(1, false)))
+        let peak = |precision, batch, keeps_everything| {
+            let footprint = TrainingFootprint::of(&dimensions, DeviceKind::Host, precision, rank, tokens);
+            footprint.peak(batch, keeps_everything)
+        };
+        let memory = peak(settings.precision, u64::from(settings.batch), true);
+        let least = peak(Precision::Bf16, 1, false).min(memory);
+        let choice = preferences.engine.device;
+        let device = DeviceMemory::of(fit::expects_gpu(choice), choice, &preferences.memory).ok();
+        let window = device.and_then(|device| speed::to_learn(&speed::measured(), &device.name, &network));
+        let pace = window.map(|seconds| f64::from(settings.epochs) * seconds / WINDOW);
+        Ok(Prediction { memory, least, pace })
     }
 
     /// Trains, compares, and keeps what is better, switched on. Recordings go first. Dropping the future ends it; the same

@@ -152,6 +152,12 @@ impl Collected {
         });
     }
 
+    /// Seconds of speech in all parts; one that is a whole recording is taken for a window.
+    pub fn seconds(&self) -> f64 {
+        let of = |lesson: &Lesson| lesson.span.map_or(LONGEST, |span| span.length().seconds());
+        self.lessons.iter().map(of).sum()
+    }
+
     /// Holds back a tenth, of corrections and of the rest, at least one correction; which ones follows
     /// from the seed.
     pub fn hold_back(&mut self, seed: u64) {
@@ -177,6 +183,8 @@ pub struct CorrectedRecording {
     pub title: String,
     /// The corrected segments, as they read now.
     pub texts: Vec<String>,
+    /// Seconds of speech that would be learnt, of these and of the segments beside them.
+    pub seconds: f64,
 }
 
 impl CorrectedRecording {
@@ -188,11 +196,14 @@ impl CorrectedRecording {
         let mut all = Vec::new();
         let is_edited = |document: &Document| document.changed > document.created;
         of_history(documents, &is_edited, &mut |document, now, original| {
-            let original = whole(original);
+            let whole = whole(original);
             let texts = now.segments.iter().map(|segment| &segment.text);
-            let texts: Vec<String> = texts.filter(|text| is_corrected(text, &original)).cloned().collect();
+            let texts: Vec<String> = texts.filter(|text| is_corrected(text, &whole)).cloned().collect();
             if !texts.is_empty() {
-                all.push(Self { document: document.id, title: document.title.clone(), texts });
+                let mut collected = Collected::default();
+                collected.document(&document.file, now, original);
+                let (document, title) = (document.id, document.title.clone());
+                all.push(Self { document, title, texts, seconds: collected.seconds() });
             }
         })?;
         Ok(all)
@@ -312,6 +323,7 @@ mod tests {
         let original = transcript(&["He takes met a pro law.", "Good.", "Fine."]);
         let now = transcript(&["He takes metoprolol.", "Good.", "Fine."]);
         collected.document(Path::new("a.wav"), &now, &original);
+        assert_eq!(collected.seconds(), 12.0);
         let kinds: Vec<bool> = collected.lessons.iter().map(|lesson| lesson.corrected).collect();
         assert_eq!(kinds, [true, false, false]);
         collected.document(Path::new("b.wav"), &original, &original);

@@ -42,7 +42,9 @@ pub fn steps(stage: Stage) -> &'static [Step] {
         Stage::Align => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu, SkipSpeakers],
         // Vectors of two models can't be compared, so that the model stays.
         Stage::EmbeddingModel => &[RetryAfterTrim, RenewEngine, Cpu],
-        Stage::Embed | Stage::Adapt => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu],
+        Stage::Embed => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu],
+        // What is learnt is for this very model.
+        Stage::Adapt => &[RetryAfterTrim, RenewEngine, HalveBatch, LowerPrecision, Cpu],
     }
 }
 

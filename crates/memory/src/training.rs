@@ -1,9 +1,9 @@
 //! What training low-rank adapters takes.
 
 use crate::bytes::MIB;
-use crate::{DeviceKind, Dimensions};
+use crate::{DeviceKind, Dimensions, Precision};
 
-/// Bytes of a number: weights, activations and gradients are in 32 bits.
+/// Bytes of a number: activations and gradients are in 32 bits, and so are all weights but the layers' matrices.
 const ELEMENT: u64 = 4;
 /// Queries whose scores are there at a time (`QUERY_BLOCK` of the network that is trained).
 const QUERIES: u64 = 256;
@@ -16,7 +16,7 @@ const QUERIES: u64 = 256;
 /// layer before and after its activation with the projection behind it (2 f + d).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainingFootprint {
-    /// Frozen weights.
+    /// Frozen weights; the layers' matrices may be held in 16 bits.
     pub weights: u64,
     /// Adapters, their gradients and two moments, and one copy as a gradient is added.
     pub adapters: u64,
@@ -33,9 +33,16 @@ pub struct TrainingFootprint {
 }
 
 impl TrainingFootprint {
-    /// Of adapters of this rank, with windows of so many tokens.
-    pub fn of(network: &Dimensions, kind: DeviceKind, rank: u64, tokens: u64) -> Self {
+    /// Of adapters of this rank, with windows of so many tokens, beside matrices held in `precision`.
+    pub fn of(network: &Dimensions, kind: DeviceKind, precision: Precision, rank: u64, tokens: u64) -> Self {
         let d = network.width;
+        let parameters = network.parameters();
+        let layers = parameters.matrices - network.vocabulary * d;
+        // One matrix at a time is widened to 32 bits.
+        let (bytes, widened) = match precision {
+            Precision::F32 => (ELEMENT, 0),
+            _ => (2, ELEMENT * d * network.encoder_ffn.max(network.decoder_ffn)),
+        };
         let positions = network.audio_context;
         let adapter = |output: u64, input: u64| rank * (output + input);
         let attention = 4 * adapter(d, d);
@@ -50,17 +57,18 @@ impl TrainingFootprint {
             + 4 * network.encoder_heads * QUERIES.min(positions) * positions;
         let inputs = (network.encoder_layers + 2) * positions * d + (network.decoder_layers + 1) * tokens * d;
         Self {
-            weights: ELEMENT * network.parameters().total(),
+            weights: ELEMENT * (parameters.total() - layers) + bytes * layers,
             adapters: 5 * ELEMENT * adapters,
             inputs: ELEMENT * inputs,
             everything: ELEMENT
                 * (network.encoder_layers * encoder_layer + network.decoder_layers * decoder_layer),
             layer: ELEMENT * (encoder_layer.max(decoder_layer) + backward),
             logits: ELEMENT * 5 * tokens * network.vocabulary,
-            fixed: match kind {
-                DeviceKind::Host => 16 * MIB,
-                DeviceKind::Gpu => 32 * MIB,
-            },
+            fixed: widened
+                + match kind {
+                    DeviceKind::Host => 16 * MIB,
+                    DeviceKind::Gpu => 32 * MIB,
+                },
         }
     }
 

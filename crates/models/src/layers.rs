@@ -378,6 +378,15 @@ pub(crate) fn computed_in(device: &Device, precision: Precision) -> Result<Preci
     Ok(precision)
 }
 
+/// The type of numbers that are held in a precision without blocks; 32 bits for one with blocks.
+pub(crate) fn dense_dtype(precision: Precision) -> DType {
+    match precision {
+        Precision::F16 => DType::F16,
+        Precision::Bf16 => DType::BF16,
+        _ => DType::F32,
+    }
+}
+
 /// The type of activations.
 pub(crate) fn dtype(device: &Device, precision: Precision) -> DType {
     match precision {

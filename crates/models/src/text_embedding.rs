@@ -18,7 +18,7 @@ use memory::Precision;
 use tokenizers::{Tokenizer, TruncationParams};
 
 use self::host::HostNetwork;
-use crate::layers::Tick;
+use crate::layers::{Tick, dense_dtype};
 use crate::{Error, Weights};
 
 /// A network that turns texts into vectors, with its tokenizer.
@@ -81,7 +81,7 @@ impl TextEmbedder {
             Network::Host(Box::new(HostNetwork::load(&weights, prefix, &config, precision, &ticked)?))
         } else {
             let weights = NamedWeights { weights, prefix };
-            let weights = VarBuilder::from_backend(Box::new(weights), dtype(precision), device.clone());
+            let weights = VarBuilder::from_backend(Box::new(weights), dense_dtype(precision), device.clone());
             Network::of_candle(weights, &config)?
         };
         ticked()?;
@@ -181,15 +181,6 @@ impl TextEmbedder {
         let mut vectors = pooled.to_vec2::<f32>()?;
         vectors.iter_mut().for_each(|vector| normalise(vector));
         Ok(vectors)
-    }
-}
-
-/// The type of a precision that candle-transformers computes in.
-fn dtype(precision: Precision) -> DType {
-    match precision {
-        Precision::F16 => DType::F16,
-        Precision::Bf16 => DType::BF16,
-        _ => DType::F32,
     }
 }
 
@@ -319,7 +310,7 @@ mod tests {
             let tensors = model.tensors().unwrap();
             let prefix = TextEmbeddingModel::prefix(&tensors);
             let weights = NamedWeights { weights: Weights::of(tensors), prefix };
-            let weights = VarBuilder::from_backend(Box::new(weights), dtype(precision), Device::Cpu);
+            let weights = VarBuilder::from_backend(Box::new(weights), dense_dtype(precision), Device::Cpu);
             let network = Network::of_candle(weights, &model.config).unwrap();
             let tokenizer = tokenizer(&model).unwrap();
             let (config, device) = (model.config.clone(), Device::Cpu);

@@ -70,7 +70,11 @@ impl Golden {
 }
 
 fn load() -> Trainee {
-    Trainee::load(&starter(), &Device::Cpu, Ticker::new(|| true)).unwrap()
+    load_in(Precision::F32)
+}
+
+fn load_in(precision: Precision) -> Trainee {
+    Trainee::load(&starter(), &Device::Cpu, precision, Ticker::new(|| true)).unwrap()
 }
 
 fn weight(examples: &[Example]) -> f32 {
@@ -136,6 +140,27 @@ fn gradients_equal_those_of_pytorch() {
             assert!(difference < TOLERANCE, "{keep:?} {name}: {difference:e}");
         }
     }
+}
+
+#[test]
+fn frozen_matrices_in_16_bits_teach_the_same() {
+    let golden = Golden::read();
+    let (adapters, examples) = (golden.adapters(), &golden.examples()[..2]);
+    let learn = |precision| {
+        let mut gradients = adapters.no_gradients();
+        let trainee = load_in(precision);
+        let loss = trainee.learn(&adapters, examples, weight(examples), Keep::Inputs, &mut gradients);
+        (loss.unwrap(), gradients)
+    };
+    let (whole_loss, whole) = learn(Precision::F32);
+    // The starter's file has 16 bits of this kind: nothing is rounded.
+    let (loss, gradients) = learn(Precision::F16);
+    assert_eq!((loss, worst(&gradients, &whole)), (whole_loss, 0.0));
+    let (loss, gradients) = learn(Precision::Bf16);
+    let difference = worst(&gradients, &whole);
+    println!("bf16: {loss} of {whole_loss}, gradients {difference:e}");
+    assert!((loss / whole_loss - 1.0).abs() < 0.01, "{loss} is not about {whole_loss}");
+    assert!(difference > 0.0 && difference < 0.05, "{difference:e}");
 }
 
 #[test]

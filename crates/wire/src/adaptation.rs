@@ -1,3 +1,4 @@
+use memory::Precision;
 use serde::{Deserialize, Serialize};
 use transcript::Span;
 
@@ -56,6 +57,9 @@ pub struct AdaptSettings {
     pub seed: u64,
     /// Most seconds between two checkpoints on disk.
     pub checkpoint_seconds: u32,
+    /// How the frozen matrices are held, in 32 or 16 bits, until memory runs short. Everything is computed in 32 bits, and
+    /// adapters are held in them.
+    pub precision: Precision,
 }
 
 impl Default for AdaptSettings {
@@ -69,6 +73,7 @@ impl Default for AdaptSettings {
             patience: 4,
             seed: 0,
             checkpoint_seconds: 60,
+            precision: Precision::F32,
         }
     }
 }

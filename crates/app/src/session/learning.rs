@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use advisor::ModelRef;
 use advisor::adapters::{Adapters, ListedAdapter};
 use config::Priority;
-use learning::{Collected, CorrectedRecording, Learning, News, Outcome};
+use learning::{Collected, CorrectedRecording, Learning, News, Outcome, Prediction};
 use library::DocumentId;
 use supervisor::{AdaptationNews, EngineOptions};
 use tokio::task::JoinHandle;
@@ -84,12 +84,12 @@ impl Session {
         self.inner.documents.get().map_or(Ok(Vec::new()), CorrectedRecording::all)
     }
 
-    /// Bytes that having a model learn is predicted to take.
+    /// What having a model learn is predicted to take. Waits for the card's driver.
     ///
     /// # Errors
     /// For a model that can't learn.
-    pub fn memory_to_learn(&self, model: &ModelRef) -> Result<u64, Failure> {
-        Ok(Learning::predicted(model, &AdaptSettings::default())?.0)
+    pub fn predicted_to_learn(&self, model: &ModelRef) -> Result<Prediction, Failure> {
+        Learning::predicted(model, &AdaptSettings::default(), &self.preferences())
     }
 
     /// What is being learnt, or was last.
@@ -102,7 +102,7 @@ impl Session {
     /// # Errors
     /// Where something is being learnt already, there is nothing to learn from, or the history can't be read.
     pub fn learn(&self, model: ModelRef, recordings: &[DocumentId]) -> Result<(), Failure> {
-        Learning::predicted(&model, &AdaptSettings::default())?;
+        self.predicted_to_learn(&model)?;
         let store = adapters()?;
         let all: Vec<DocumentId> = self.corrected_recordings()?.iter().map(|it| it.document).collect();
         let mut collected = Collected::default();
@@ -301,7 +301,7 @@ mod tests {
         let starter = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
         let model = advisor::models::model_at(starter.as_ref()).unwrap();
         let session = Session::new(EngineOptions::default(), JobSettings::default());
-        assert!(session.memory_to_learn(&model).unwrap() > 0);
+        assert!(session.predicted_to_learn(&model).unwrap().memory > 0);
         session.learn(model, &[]).unwrap();
         let ended = async {
             loop {

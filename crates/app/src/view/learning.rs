@@ -2,7 +2,7 @@
 
 use advisor::adapters::ListedAdapter;
 use formats::{AdapterCard, AdapterFigures};
-use learning::CorrectedRecording;
+use learning::{CorrectedRecording, Prediction};
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -44,6 +44,8 @@ pub struct CorrectedText {
     pub title: String,
     /// The corrected segments, as they read now.
     pub texts: Vec<String>,
+    /// Seconds that training on it takes, at most; null: this machine's speed was not measured.
+    pub seconds: Option<f64>,
 }
 
 /// What is being learnt, or was last.
@@ -104,15 +106,19 @@ impl From<ListedAdapter> for Adapter {
 }
 
 impl Lessons {
-    /// Those recordings, for a model that takes so much memory.
-    pub fn new(recordings: Vec<CorrectedRecording>, memory: Result<u64, wire::Failure>) -> Self {
+    /// Those recordings, for a model that takes so much.
+    pub fn new(recordings: Vec<CorrectedRecording>, predicted: Result<Prediction, wire::Failure>) -> Self {
+        let failure = predicted.as_ref().err().cloned().map(Failure::from);
+        let predicted = predicted.ok();
+        let pace = predicted.and_then(|predicted| predicted.pace);
         let text = |it: CorrectedRecording| CorrectedText {
             document: it.document.0,
             title: it.title,
             texts: it.texts,
+            seconds: pace.map(|pace| pace * it.seconds),
         };
-        let failure = memory.as_ref().err().cloned().map(Failure::from);
-        Self { recordings: recordings.into_iter().map(text).collect(), memory: memory.ok(), failure }
+        let memory = predicted.map(|predicted| predicted.memory);
+        Self { recordings: recordings.into_iter().map(text).collect(), memory, failure }
     }
 }
 

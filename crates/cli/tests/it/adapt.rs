@@ -73,6 +73,7 @@ fn options_of_adapt_reach_the_engine() {
         (&["--rate", "0.002"], "/adapt/settings/rate", json!(0.002)),
         (&["--batch", "5"], "/adapt/settings/batch", json!(5)),
         (&["--seed", "9"], "/adapt/settings/seed", json!(9)),
+        (&["--precision", "bf16"], "/adapt/settings/precision", json!("bf16")),
         (&["--memory-limit", "1GiB"], "/adapt/job/memory/memory_limit", json!(1u64 << 30)),
         (&["--ram-limit", "2GiB"], "/adapt/job/memory/ram_limit", json!(2u64 << 30)),
         (&["--threads", "1"], "/adapt/job/threads", json!(1)),

@@ -8,11 +8,11 @@ use super::with_gradient::{
     Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm,
 };
 use super::{Adapters, Gradients};
-use crate::layers::{LoadedBytes, Loader};
+use crate::layers::{LoadedBytes, Loader, dense_dtype};
 use crate::whisper::audio_positions;
 use crate::{Error, Weights};
 
-/// A Whisper network whose adapters learn. Its own weights are frozen, in 32 bits.
+/// A Whisper network whose adapters learn. Its own weights are frozen; all is computed in 32 bits.
 #[derive(Debug)]
 pub struct Trainee {
     /// Its dimensions and activation.
@@ -103,26 +103,26 @@ struct Layer {
 }
 
 impl Trainee {
-    /// Loads the model at `path`, as [`Whisper::load`](crate::whisper::Whisper::load) does, in 32 bits.
+    /// Loads the model at `path`, as [`Whisper::load`](crate::whisper::Whisper::load) does. Matrices of attention and
+    /// feed-forward are held in `precision`, of 32 or 16 bits, all else in 32 bits.
     ///
     /// # Errors
     /// [`Error::Files`] for files that are not a complete Whisper model; [`Error::Interrupted`] if the
     /// ticker returned `false`; [`Error::Candle`] if the device has no memory left.
-    pub fn load(path: &Path, device: &Device, ticker: Ticker) -> Result<Self, Error> {
+    pub fn load(path: &Path, device: &Device, precision: Precision, ticker: Ticker) -> Result<Self, Error> {
         let config = WhisperConfig::read(path)?;
         let weights = Weights::open(path)?;
         let loaded = LoadedBytes::default();
-        let (precision, dtype) = (Precision::F32, DType::F32);
         let all = Loader {
             weights: &weights,
-            precision,
-            dtype,
+            precision: Precision::F32,
+            dtype: DType::F32,
             is_encoder: false,
             device,
             loaded: &loaded,
             prefix: "",
         };
-        let load = Load { weights: &weights, config: &config, device };
+        let load = Load { weights: &weights, config: &config, device, dtype: dense_dtype(precision) };
         let size = &config.dimensions;
         let (width, bins) = (size.width as usize, size.mel_bins as usize);
         let layers = |side: &str, count: u64, heads: u64, hidden: u64| {
@@ -400,6 +400,8 @@ struct Load<'a> {
     weights: &'a Weights,
     config: &'a WhisperConfig,
     device: &'a Device,
+    /// Of matrices.
+    dtype: DType,
 }
 
 impl Load<'_> {
@@ -414,7 +416,8 @@ impl Load<'_> {
     }
 
     fn linear(&self, name: String, output: usize, input: usize, bias: bool) -> Result<Frozen, Error> {
-        let weight = self.get(&format!("{name}.weight"), &[output, input])?;
+        let weight =
+            self.weights.get(&format!("{name}.weight"), &[output, input], self.dtype, self.device)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
         Ok(Frozen { name, weight, bias })
     }

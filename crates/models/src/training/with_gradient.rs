@@ -39,10 +39,11 @@ impl fmt::Debug for Ticker {
     }
 }
 
-/// `x W' + b` with frozen `W`, (output, input), and `b`: (rows, input) -> (rows, output).
+/// `x W' + b` with frozen `W`, (output, input), and `b`: (rows, input) -> (rows, output). `W` may be held in 16 bits; it
+/// is computed in 32.
 pub fn frozen_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, ticker: &Ticker) -> Result<Tensor> {
     ticker.tick()?;
-    let y = x.detach().matmul(&weight.t()?)?;
+    let y = x.detach().matmul(&weight.to_dtype(DType::F32)?.t()?)?;
     let y = match bias {
         Some(bias) => y.broadcast_add(bias)?,
         None => y,
@@ -50,7 +51,7 @@ pub fn frozen_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, ticker:
     let (weight, ticker) = (weight.clone(), ticker.clone());
     with_gradient(x, y, move |gradient| {
         ticker.tick()?;
-        gradient.contiguous()?.matmul(&weight)
+        gradient.contiguous()?.matmul(&weight.to_dtype(DType::F32)?)
     })
 }
 
@@ -66,7 +67,7 @@ pub fn adapted_linear(
     ticker.tick()?;
     let (input, a_value, b_value) = (x.detach(), a.detach(), b.detach());
     let low = (input.matmul(&a_value.t()?)? * scale)?;
-    let y = (input.matmul(&weight.t()?)? + low.matmul(&b_value.t()?)?)?;
+    let y = (input.matmul(&weight.to_dtype(DType::F32)?.t()?)? + low.matmul(&b_value.t()?)?)?;
     let y = match bias {
         Some(bias) => y.broadcast_add(bias)?,
         None => y,
@@ -76,7 +77,7 @@ pub fn adapted_linear(
         ticker.tick()?;
         let gradient = gradient.contiguous()?;
         let to_low = (gradient.matmul(&b_value)? * scale)?;
-        let to_x = (gradient.matmul(&weight)? + to_low.matmul(&a_value)?)?;
+        let to_x = (gradient.matmul(&weight.to_dtype(DType::F32)?)? + to_low.matmul(&a_value)?)?;
         Ok((to_x, to_low.t()?.matmul(&input)?, gradient.t()?.matmul(&low)?))
     };
     x.apply_op3(a, b, Attached { value: Mutex::new(Some(y)), backward })

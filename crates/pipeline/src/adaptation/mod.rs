@@ -13,8 +13,8 @@ mod windows;
 use std::path::Path;
 
 use formats::WhisperConfig;
-use memory::ladder::{Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
-use memory::{Network, Precision, Scope, Stage};
+use memory::ladder::{Installed, Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
+use memory::{DeviceKind, Dimensions, Network, Precision, Scope, Stage, TrainingFootprint};
 use wire::{Adapt, Adapted, DeviceChoice, ErrorCode, Event, Failure, Job};
 
 use crate::device_context::DeviceContext;
@@ -81,7 +81,8 @@ fn run(
     let vocabulary = models::whisper::vocabulary(path)?;
     let mut state = before.unwrap_or_else(|| top(asked, at));
     emit(Event::Ladder { state: Box::new(state.clone()) });
-    let ladder = Ladder { pins: job.memory.pins(), installed: Vec::new() };
+    let installed = precisions(&dimensions, asked, &name_of(path, &Marker::read(path)))?;
+    let ladder = Ladder { pins: job.memory.pins(), installed };
     let snapshot = Snapshot::read(asked.folder.as_path(), &request);
     let snapshot = snapshot
         .unwrap_or_else(|| Snapshot { place: Place { request, ..Place::default() }, ..Snapshot::default() });
@@ -116,10 +117,9 @@ fn run(
             if let Some(bytes) = broken.asked() {
                 context.device.allocation_failed(bytes);
             }
-            if rung.step == Step::RetryAfterTrim {
-                // A failure to release is a notice and a renewal of its own.
-                let _ = context.device.recover();
-            }
+            // The next attempt loads the model anew, whatever was changed. A failure to release is a notice and a renewal of
+            // its own.
+            let _ = context.device.recover();
         }
         if rung.step == Step::RenewEngine {
             let text = format!("{} The engine is restarted.", rung.notice().text);
@@ -139,13 +139,31 @@ fn top(asked: &Adapt, context: &DeviceContext) -> LadderState {
     let path = asked.job.model.as_path();
     LadderState::new(LadderSettings {
         model: name_of(path, &Marker::read(path)),
-        precision: Precision::F32.as_str().into(),
+        precision: asked.settings.precision.as_str().into(),
         batch: asked.settings.batch.min(most).max(1),
         place,
         speakers: false,
         speaker_batch: 1,
         speaker_place: place,
     })
+}
+
+/// How the model's frozen matrices may be held: as asked for, and in 16 bits, which for one that is stored so loses nothing.
+fn precisions(of: &Dimensions, asked: &Adapt, name: &str) -> Result<Vec<Installed>, StageError> {
+    let stored = models::stored_precision(asked.job.model.as_path())?;
+    let halved = if stored == Precision::F16 { Precision::F16 } else { Precision::Bf16 };
+    let bytes = |kind, precision| {
+        TrainingFootprint::of(of, kind, precision, u64::from(asked.settings.rank), 0).weights
+    };
+    let held = |precision: Precision| Installed {
+        model: name.to_owned(),
+        precision: precision.as_str().into(),
+        parameters: of.parameters().total(),
+        gpu_bytes: bytes(DeviceKind::Gpu, precision),
+        host_bytes: bytes(DeviceKind::Host, precision),
+        suits: true,
+    };
+    Ok([asked.settings.precision, halved].map(held).into())
 }
 
 /// Decodes what was not decoded before.

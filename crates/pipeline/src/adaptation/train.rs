@@ -107,12 +107,9 @@ impl<'a> Work<'a> {
         during(Stage::SpeechModel, at.verify(self.control))?;
         let kind = at.device.device().kind();
         let settings = &self.asked.settings;
-        let footprint = TrainingFootprint::of(
-            &self.config.dimensions,
-            kind,
-            u64::from(settings.rank),
-            self.longest as u64,
-        );
+        let precision = state.settings.precision.parse().unwrap_or(settings.precision);
+        let (rank, longest) = (u64::from(settings.rank), self.longest as u64);
+        let footprint = TrainingFootprint::of(&self.config.dimensions, kind, precision, rank, longest);
         let demand = Demand::new(state.settings.model.clone(), footprint.weights);
         let mut model = during(Stage::SpeechModel, Scope::enter(&at.device, Stage::SpeechModel, demand))?;
         let control = self.control.clone();
@@ -120,7 +117,10 @@ impl<'a> Work<'a> {
             control.worked();
             !control.is_cancelled()
         });
-        let trainee = Trainee::load(self.asked.job.model.as_path(), &at.chosen.device, ticker);
+        let path = self.asked.job.model.as_path();
+        memory::platform::set_loading(true);
+        let trainee = Trainee::load(path, &at.chosen.device, precision, ticker);
+        memory::platform::set_loading(false);
         let trainee = during(Stage::SpeechModel, trainee)?;
         model.loaded();
         self.tell_of(at);

@@ -2818,7 +2818,11 @@ title: string,
 /**
  * The corrected segments, as they read now.
  */
-texts: Array<string>, };
+texts: Array<string>, 
+/**
+ * Seconds that training on it takes, at most; null: this machine's speed was not measured.
+ */
+seconds: number | null, };
 
 /**
  * What a model could learn from.

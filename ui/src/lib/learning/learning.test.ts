@@ -47,18 +47,20 @@ async function page(change: (backend: FakeBackend) => void): Promise<[FakeBacken
 test("a model learns from the transcripts that are ticked, says how far it is, and is stopped", async () => {
   const texts = ["He takes Zolmivane.", "So does she."];
   const [backend] = await page((backend) => {
-    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts }, { document: 5, title: "b.wav", texts: ["No."] }] };
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts, seconds: 240 }, { document: 5, title: "b.wav", texts: ["No."], seconds: 60 }] };
   });
   await waitFor(() => expect(screen.getAllByTestId("lesson").length).toBe(2));
   expect(screen.getByTestId("lessons").textContent).toContain("He takes Zolmivane.");
   const said = () => screen.getByTestId("learning-plan").textContent ?? "";
   expect(said()).toContain(t.learning.plan(3, "whisper-small"));
+  expect(said()).toContain(t.learning.takes("5 min"));
   await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
   await waitFor(() => expect(said()).toContain(t.learning.tooFew));
   expect((screen.getByTestId("start-learning") as HTMLButtonElement).disabled).toBe(true);
   await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
   await fireEvent.click(screen.getAllByTestId("lesson")[1] as HTMLElement);
   await waitFor(() => expect(said()).toContain(t.learning.plan(2, "whisper-small")));
+  expect(said()).toContain(t.learning.takes("4 min"));
   await fireEvent.click(screen.getByTestId("start-learning"));
   await waitFor(() => expect(screen.getByTestId("learning-run").dataset["stage"]).toBe("training"));
   expect(backend.learntFrom).toEqual([4]);
@@ -71,9 +73,11 @@ test("a model learns from the transcripts that are ticked, says how far it is, a
 
 test("when it is done, the words that got better are shown, and what was learned is in the list", async () => {
   const [backend] = await page((backend) => {
-    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts: ["a", "b"] }] };
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts: ["a", "b"], seconds: null }] };
   });
-  await fireEvent.click(await screen.findByTestId("start-learning"));
+  await screen.findByTestId("learning-plan");
+  expect(screen.getByTestId("learning-plan").textContent).toContain(t.learning.takesUnknown);
+  await fireEvent.click(screen.getByTestId("start-learning"));
   await screen.findByTestId("stop-learning");
   expect(screen.queryByTestId("adapter")).toBeNull();
   backend.knownAdapters = [ADAPTER];

@@ -731,6 +731,8 @@ export const en = {
     open: "Open",
     plan: (count: number, model: string) => `${model} will learn from ${count === 1 ? "1 correction" : `${count} corrections`}.`,
     memory: (size: string) => `Needs about ${size} of memory. A tenth of the corrections is held back to check the result.`,
+    takes: (time: string) => `Training takes ${time} at most.`,
+    takesUnknown: "How long it takes is known after the first step.",
     tooFew: "At least two corrections are needed: one to learn from, one to check the result.",
     start: "Start learning",
     stop: "Stop learning",

@@ -730,6 +730,8 @@ export const es: Text = {
     open: "Abrir",
     plan: (count, model) => `${model} aprenderá de ${count === 1 ? "1 corrección" : `${count} correcciones`}.`,
     memory: (size) => `Necesita unos ${size} de memoria. Una décima parte de las correcciones se reserva para comprobar el resultado.`,
+    takes: (time) => `El aprendizaje tarda como máximo ${time}.`,
+    takesUnknown: "Cuánto tarda se sabe tras el primer paso.",
     tooFew: "Hacen falta al menos dos correcciones: una para aprender y otra para comprobar el resultado.",
     start: "Empezar a aprender",
     stop: "Dejar de aprender",

@@ -730,6 +730,8 @@ export const fr: Text = {
     open: "Ouvrir",
     plan: (count, model) => `${model} apprendra de ${count === 1 ? "1 correction" : `${count} corrections`}.`,
     memory: (size) => `Il faut environ ${size} de mémoire. Un dixième des corrections est mis de côté pour vérifier le résultat.`,
+    takes: (time) => `L’apprentissage prend ${time} au plus.`,
+    takesUnknown: "La durée est connue après la première étape.",
     tooFew: "Il faut au moins deux corrections : une pour apprendre, une pour vérifier le résultat.",
     start: "Commencer l’apprentissage",
     stop: "Arrêter l’apprentissage",
