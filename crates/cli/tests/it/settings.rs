@@ -660,6 +660,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "rank",
             "rate",
             "batch",
+            "precision",
             "seed",
             "memory-limit",
             "ram-limit",
