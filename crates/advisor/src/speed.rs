@@ -25,7 +25,7 @@ const SECONDS_OF_A_WINDOW: f64 = 30.0;
 
 /// Time to learn a window, in times of hearing it with all tokens at once: 6 where all activations are kept, 7.5 where they
 /// are computed a second time, by the table of adapters in docs/measurements.md.
-const LEARNING: f64 = 7.0;
+const LEARNING: f64 = 7.5;
 
 /// One model, tried on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -168,11 +168,12 @@ mod tests {
         assert!(cost(&parakeet) < cost(&small.dimensions));
     }
 
-    /// A machine of docs/measurements.md: seconds for a window and 110 tokens, and to learn one.
+    /// A machine of docs/measurements.md: seconds for a window and 110 tokens, and to learn one with all
+    /// activations kept or computed again.
     #[test]
     fn how_long_learning_takes_follows_from_how_fast_a_model_hears() {
-        for (name, seconds, learning) in [("tiny", 1.05, 2.08), ("base", 1.92, 4.47), ("small", 4.92, 15.37)]
-        {
+        let rows = [("tiny", 1.05, 2.08, 2.65), ("base", 1.92, 4.47, 5.99), ("small", 4.92, 15.37, 17.70)];
+        for (name, seconds, keeping, again) in rows {
             let measured = Measured {
                 device: "the CPU".into(),
                 precision: Precision::F32,
@@ -182,7 +183,7 @@ mod tests {
             };
             let of = |device| to_learn(std::slice::from_ref(&measured), device, &measured.dimensions);
             let predicted = of("the CPU").unwrap();
-            assert!((1.0..1.4).contains(&(predicted / learning)), "{name}: {predicted:.1} for {learning}");
+            assert!(predicted > 0.9 * again && predicted < 1.4 * keeping, "{name}: {predicted:.1}");
             assert_eq!(of("a card"), None);
         }
     }

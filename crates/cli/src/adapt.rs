@@ -81,8 +81,8 @@ pub struct Adapt {
     #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().batch, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub batch: u32,
 
-    /// How the model's own matrices are held: f32, or bf16 or f16 in half the memory; they are 16 bits as well once memory
-    /// runs short
+    /// How the model's own matrices are held: f32, or bf16 or f16, which take half as much; where memory is short, 16 bits
+    /// are used anyway
     #[arg(long, value_name = "PRECISION", default_value_t = AdaptSettings::default().precision, value_parser = precision)]
     pub precision: Precision,
 
@@ -90,7 +90,7 @@ pub struct Adapt {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Only say what would be learnt from, and how much memory it would take
+    /// Only say what would be learnt from, and how much memory and time it would take
     #[arg(long)]
     pub dry_run: bool,
 
@@ -205,7 +205,11 @@ fn predict(args: &Adapt, model: &ModelRef, preferences: &Preferences, seconds: f
         writeln!(out, "Predicted memory: {}", human(memory))?;
         writeln!(out, "At least: {}", human(least))?;
         match pace {
-            Some(pace) => writeln!(out, "Predicted time of training, at most: {}", wait(pace * seconds)),
+            Some(pace) => writeln!(
+                out,
+                "Predicted time of training: about {}; it may end earlier",
+                wait(pace * seconds)
+            ),
             None => writeln!(
                 out,
                 "How long it takes is not known: this machine was not measured yet (steno models probe)."

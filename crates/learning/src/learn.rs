@@ -53,7 +53,7 @@ pub struct Prediction {
     pub memory: u64,
     /// Bytes with the least that memory's ladder comes to.
     pub least: u64,
-    /// Seconds for a second of speech in all epochs, of which there may be fewer; `None` where this machine's speed was not
+    /// Seconds, about, for a second of speech in all epochs, of which there may be fewer; `None` where this machine's speed was not
     /// measured.
     pub pace: Option<f64>,
 }

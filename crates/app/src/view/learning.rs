@@ -44,7 +44,7 @@ pub struct CorrectedText {
     pub title: String,
     /// The corrected segments, as they read now.
     pub texts: Vec<String>,
-    /// Seconds that training on it takes, at most; null: this machine's speed was not measured.
+    /// Seconds that training on it takes, about; null: this machine's speed was not measured.
     pub seconds: Option<f64>,
 }
 

@@ -119,7 +119,9 @@ fn run(
             }
             // The next attempt loads the model anew, whatever was changed. A failure to release is a notice and a renewal of
             // its own.
-            let _ = context.device.recover();
+            if !rung.trouble.is_of_device() {
+                let _ = context.device.recover();
+            }
         }
         if rung.step == Step::RenewEngine {
             let text = format!("{} The engine is restarted.", rung.notice().text);

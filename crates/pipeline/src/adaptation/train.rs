@@ -118,9 +118,7 @@ impl<'a> Work<'a> {
             !control.is_cancelled()
         });
         let path = self.asked.job.model.as_path();
-        memory::platform::set_loading(true);
         let trainee = Trainee::load(path, &at.chosen.device, precision, ticker);
-        memory::platform::set_loading(false);
         let trainee = during(Stage::SpeechModel, trainee)?;
         model.loaded();
         self.tell_of(at);

@@ -727,7 +727,7 @@ export const de: Text = {
     open: "Öffnen",
     plan: (count, model) => `${model} wird aus ${count === 1 ? "1 Korrektur" : `${count} Korrekturen`} lernen.`,
     memory: (size) => `Dafür werden etwa ${size} Speicher gebraucht. Ein Zehntel der Korrekturen wird zurückgehalten, um das Ergebnis zu prüfen.`,
-    takes: (time) => `Das Lernen dauert höchstens ${time}.`,
+    takes: (time) => `Das Lernen dauert etwa ${time}; es kann früher enden.`,
     takesUnknown: "Wie lange es dauert, ist nach dem ersten Schritt bekannt.",
     tooFew: "Es braucht mindestens zwei Korrekturen: eine zum Lernen und eine, die das Ergebnis prüft.",
     start: "Lernen starten",

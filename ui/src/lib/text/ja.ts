@@ -726,7 +726,7 @@ export const ja: Text = {
     open: "開く",
     plan: (count, model) => `${model}は${count}件の修正から学習します。`,
     memory: (size) => `約${size}のメモリが必要です。結果を確かめるため、修正の十分の一は学習に使われません。`,
-    takes: (time) => `学習には最大${time}かかります。`,
+    takes: (time) => `学習には約${time}かかります。早く終わることもあります。`,
     takesUnknown: "かかる時間は最初のステップの後に分かります。",
     tooFew: "修正が少なくとも2件必要です。1件は学習に、1件は結果の確認に使われます。",
     start: "学習を開始",

@@ -726,7 +726,7 @@ export const zh: Text = {
     open: "打开",
     plan: (count, model) => `${model} 将从 ${count} 处更正中学习。`,
     memory: (size) => `约需 ${size} 内存。十分之一的更正会留出来检验结果。`,
-    takes: (time) => `学习最多需要 ${time}。`,
+    takes: (time) => `学习约需 ${time}，也可能更早结束。`,
     takesUnknown: "第一步之后才知道需要多长时间。",
     tooFew: "至少需要两处更正：一处用于学习，一处用于检验结果。",
     start: "开始学习",
