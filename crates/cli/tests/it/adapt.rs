@@ -107,6 +107,19 @@ fn what_would_be_learnt_from_and_its_memory_are_said_beforehand() {
     let ran = adapt(&["--folder", "talks", "--compare", "talks"]).ends(0);
     let ran = ran.says("1 parts to learn from").says("1 other recordings to compare on");
     assert!(ran.out.contains("Predicted memory:"), "{}", ran.out);
+    // How long it takes follows from how fast this machine is.
+    assert!(ran.out.contains("steno models probe"), "{}", ran.out);
+    let measured = json!([{
+        "device": "the CPU",
+        "precision": "f32",
+        "dimensions": memory::Dimensions::of_public("tiny").unwrap(),
+        "speed": 10.0,
+    }]);
+    let folder = sandbox.home.path().join("steno");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("speeds.json"), measured.to_string()).unwrap();
+    let ran = adapt(&["--folder", "talks", "--device", "cpu"]).ends(0);
+    assert!(ran.out.contains("Predicted time of training: about "), "{}", ran.out);
     adapt(&[]).ends(0).says("0 parts to learn from");
     assert!(adapt(&["--folder", "talks", "--quiet"]).ends(0).err.is_empty());
     sandbox.write("broken.json", "{}");

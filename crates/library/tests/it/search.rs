@@ -101,11 +101,11 @@ const TALKS: [Talk; 3] = [
         ],
     ),
     (
-        "/recordings/work/monday.wav",
+        "/recordings/office/monday.wav",
         "en",
         &[("Grace", "Our teacher was late for the lesson."), ("Linus", "The oven at the baker is broken.")],
     ),
-    ("/recordings/work/japan.wav", "ja", &[("", "父は船を売ると言いました。")]),
+    ("/recordings/office/japan.wav", "ja", &[("", "父は船を売ると言いました。")]),
 ];
 
 fn filled(folder: &Path) -> (Documents, Vec<DocumentId>) {
@@ -157,7 +157,7 @@ fn filters_leave_the_rest_out_in_every_kind_of_search() {
         (Filter { speaker: Some("ada".into()), ..filter() }, &[first], 2),
         (Filter { speaker: Some("Grace".into()), ..filter() }, &ids[..2], 2),
         (Filter { language: Some("ja".into()), ..filter() }, &ids[2..], 1),
-        (Filter { folder: Some("/recordings/work".into()), ..filter() }, &ids[1..], 3),
+        (Filter { folder: Some("/recordings/office".into()), ..filter() }, &ids[1..], 3),
         (Filter { tag: Some("court".into()), ..filter() }, &ids[1..2], 2),
         (Filter { since: Some(created), ..filter() }, &ids, 6),
         (Filter { since: Some(i64::MAX), ..filter() }, &[], 0),
