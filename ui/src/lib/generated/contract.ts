@@ -2820,7 +2820,7 @@ title: string,
  */
 texts: Array<string>, 
 /**
- * Seconds that training on it takes, at most; null: this machine's speed was not measured.
+ * Seconds that training on it takes, about; null: this machine's speed was not measured.
  */
 seconds: number | null, };
 
