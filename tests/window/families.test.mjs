@@ -9,15 +9,17 @@ import { until } from "./driver.mjs";
 
 const FIRST = "talk.flac";
 const SECOND = "another.flac";
+const THIRD = "third.flac";
 const MINUTE = join(root, "tests/data/corpus/audio/synthetic/en_minute_1");
 /** WebDriver's names of keys. */
 const END = "\uE010";
 const CONTROL = "\uE009";
 const ESCAPE = "\uE00C";
 
-let window, files;
+let window, files, third;
 before(async () => {
-  files = recordings({ [SECOND]: null });
+  files = recordings({ [SECOND]: null, [THIRD]: null });
+  third = files.paths.pop();
   // Of many pieces, so that the words of the first come while the others are worked on, and that there is time to drop
   // another one meanwhile.
   const path = join(files.folder, FIRST);
@@ -25,13 +27,17 @@ before(async () => {
   files.paths.unshift(path);
   // Without the file that calls it a demonstration a model passes for a real one.
   const real = (name) => {
-    const folder = join(files.folder, name);
+    const folder = join(files.folder, "data/steno/models", name);
     cpSync(join(root, `models/starter-${name}`), folder, { recursive: true });
     rmSync(join(folder, "steno-model.json"));
     return folder;
   };
   const [parakeet, whisper] = [real("parakeet"), real("whisper")];
-  const env = { XDG_CONFIG_HOME: join(files.folder, "config"), STENO_STATE_FOLDER: join(files.folder, "state") };
+  const env = {
+    XDG_CONFIG_HOME: join(files.folder, "config"),
+    XDG_DATA_HOME: join(files.folder, "data"),
+    STENO_STATE_FOLDER: join(files.folder, "state"),
+  };
   const document = { times: true, speakers: true, paragraphs: true };
   const exporting = { formats: ["srt", "json"], shaped: false, word_times: false, raw_text: false, translation: false, document };
   mkdirSync(join(env.XDG_CONFIG_HOME, "steno"), { recursive: true });
@@ -173,4 +179,28 @@ test("a Whisper is taken for one recording, and the Parakeet stays for the other
   const saved = files.paths[1].replace(/flac$/, "json");
   await until("the file", () => existsSync(saved));
   assert.equal(JSON.parse(readFileSync(saved, "utf8")).model.name, "whisper");
+});
+
+test("the model follows from the language once that is switched on", async () => {
+  await choose("model", "whisper");
+  await until("what Whisper takes", async () => !(await field("language"))[0]);
+  await window.click(by("view-settings"));
+  await until("the settings", () => window.find("#preference-model_by_language"));
+  await window.run(`
+    const field = document.querySelector("#preference-model_by_language");
+    field.value = "true";
+    field.dispatchEvent(new Event("change", { bubbles: true }));`);
+  await until("the config file", () => existsSync(join(files.folder, "config/steno/config.toml")));
+  await picture(window, "model-by-language");
+  await window.click(by("view-recordings"));
+  await drop(third);
+  await until("the end", async () => (await states(window))[THIRD] === "finished");
+  await window.click(`${by("queue")} li:nth-child(3) .row`);
+  await until("its title", async () => (await window.text(by("title"))) === THIRD);
+  await until("what was heard", async () => /language is English \(100\s?%\), so the model parakeet/.test(await window.text(by("notices"))));
+  await picture(window, "model-of-language");
+  await window.click(by("save"));
+  const saved = third.replace(/flac$/, "json");
+  await until("the file", () => existsSync(saved));
+  assert.equal(JSON.parse(readFileSync(saved, "utf8")).model.name, "parakeet");
 });

@@ -165,7 +165,7 @@ pub fn preferred(
 /// The index of the model to take of `models`, by the ranking of
 /// [`crate::recommend`], each held as the next job would load it.
 /// Never the demonstration.
-fn recommended(
+pub(crate) fn recommended(
     models: &[ModelRef],
     job: &Job,
     device: &DeviceMemory,

@@ -6,6 +6,7 @@
 
 pub mod adapters;
 mod alternatives;
+pub mod by_language;
 pub mod catalog;
 pub mod choice;
 pub mod embedding;

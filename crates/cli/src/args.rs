@@ -132,6 +132,10 @@ pub struct Transcribe {
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
+    /// Identify the language first, then transcribe with the installed model that is recommended for it
+    #[arg(long, conflicts_with_all = ["task", "translate", "language_per_region"])]
+    pub model_by_language: bool,
+
     /// Spoken language, as a two-letter code (en, de, ...); auto detects it
     #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
     pub language: Language,

@@ -130,6 +130,7 @@ async fn go_on(
         journal: Some(journal.clone()),
         runs: Runs::of_this_user(),
         voices: supervisor::voices_file(),
+        choose_model: Some(advisor::by_language::choose),
         memory,
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);

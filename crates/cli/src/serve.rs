@@ -180,6 +180,7 @@ async fn serve(args: Serve, state: PathBuf, mut interrupt: Interrupt) -> Result<
         journal: supervisor::journal::open(|problem| console.warning(&problem)),
         runs: Runs::of_this_user(),
         voices: supervisor::voices_file(),
+        choose_model: Some(advisor::by_language::choose),
         memory: preferences.memory.clone(),
     });
     let Access { tls_cert, tls_key, origin, require_token, .. } = args.access;

@@ -63,6 +63,7 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
         journal: None,
         runs: Runs::of_this_user(),
         voices: supervisor::voices_file(),
+        choose_model: None,
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(Console::new(args.quiet), interrupt, supervisor, false);

@@ -1,7 +1,8 @@
 use std::path::Path;
 
-use advisor::JobTemplate;
+use advisor::{JobTemplate, ModelRef, by_language};
 use config::Preferences;
+use config::preferences::MODEL_BY_LANGUAGE;
 use supervisor::runs::Runs;
 use supervisor::{Supervisor, SupervisorOptions};
 use transcript::Task;
@@ -22,6 +23,9 @@ use crate::timings::Timings;
 use crate::values::Language;
 use crate::{models, spool, stored};
 
+const NO_CHOICE_BY_LANGUAGE: &str = "--model-by-language changes nothing here: it needs an open language, a Whisper \
+     model, and one that is recommended for some languages alone, such as parakeet-tdt-0.6b-v3.";
+
 pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
     let timings = args.timings.then(Timings::begin);
     // Deleted when it is dropped.
@@ -34,7 +38,9 @@ pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
     };
+    let by_language = args.model_by_language.then(|| (MODEL_BY_LANGUAGE.0, "true".to_owned()));
     let flags = [args.memory.flags(), args.machine.flags(), args.speakers.model.flags()].concat();
+    let flags = flags.into_iter().chain(by_language).collect();
     let preferences = match Preferences::of_this_user(&flags) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
@@ -46,6 +52,7 @@ pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
         journal,
         runs: Runs::of_this_user(),
         voices: supervisor::voices_file(),
+        choose_model: Some(advisor::by_language::choose),
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
@@ -129,6 +136,13 @@ fn items(
         Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
 
+    let hearer = hearer(args, &model, preferences);
+    if args.model_by_language && hearer.is_none() {
+        runner.console.info(NO_CHOICE_BY_LANGUAGE);
+    }
+    let by_language = hearer.is_some();
+    let model = hearer.unwrap_or(model);
+
     if args.speakers.count().is_some()
         && let Err(failure) = SpeakerModel::check(preferences)
     {
@@ -156,13 +170,22 @@ fn items(
             let why = "another recording has the same name";
             runner.console.info(&format!("{}: results are named {name}, since {why}", wire::shown(&file)));
         }
-        let job = template.fill(job(id, &file, &model.path, args));
+        let job = Job { model_by_language: by_language, ..job(id, &file, &model.path, args) };
+        let job = template.fill(job);
         items.push(Item { id, file, job, output, request: request.clone(), key: None });
     }
     if let Some(first) = items.first() {
         announce(&template, &first.job, &mut runner.console);
     }
     Ok(items)
+}
+
+/// The model that hears the language which the model follows from; `None` where it does not. A model that is named goes
+/// before the settings, and not before the option.
+fn hearer(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<ModelRef> {
+    let is_wanted = args.model_by_language || args.model.is_none();
+    let asked = || job(NO_JOB, Path::new(""), &model.path, args);
+    is_wanted.then(|| by_language::hearer(model, &asked(), preferences)).flatten()
 }
 
 /// The job that the arguments ask for; what they leave open stays the default.

@@ -53,6 +53,7 @@ pub async fn run(args: &TranslateText, interrupt: Interrupt) -> Ended {
         journal: None,
         runs: Runs::of_this_user(),
         voices: None,
+        choose_model: None,
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(Console::new(args.quiet), interrupt, supervisor, false);

@@ -129,6 +129,7 @@ async fn work(args: Worker, interrupt: &mut Interrupt) -> Result<(), Ended> {
         journal: None,
         runs: runs.clone(),
         voices: supervisor::voices_file(),
+        choose_model: None,
         memory: preferences.memory.clone(),
     });
     let runner = Supervised::new(supervisor.clone(), runs, preferences);

@@ -19,6 +19,9 @@
 //! [speakers]
 //! model = "community-1"
 //!
+//! [models]
+//! by_language = true
+//!
 //! [network]
 //! hub = "https://mirror.example"
 //! proxy = "http://proxy.example:3128"
@@ -29,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memory::Precision;
-use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key};
+use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key, truth};
 use wire::{DeviceChoice, ErrorCode, Failure};
 
 use crate::folders;
@@ -51,6 +54,7 @@ const MEMORY: &str = "memory";
 const NETWORK: &str = "network";
 const ENGINE: &str = "engine";
 const SPEAKERS: &str = "speakers";
+const MODELS: &str = "models";
 
 /// The number of threads: its variable, and what it takes.
 pub const THREADS: (&str, &str) =
@@ -75,6 +79,12 @@ pub const SPEAKER_MODEL: (&str, &str) =
 /// Stands for the networks that are in the program.
 pub const BUILT_IN: &str = "built-in";
 
+/// Whether a model follows from the language: the variable, and what it takes.
+pub const MODEL_BY_LANGUAGE: (&str, &str) = (
+    "STENO_MODEL_BY_LANGUAGE",
+    "true or false: identify the language first, then transcribe with the model that is recommended for it",
+);
+
 /// Where models are downloaded from, through what, and whether at all: key,
 /// variable, and what it takes.
 const NETWORK_KEYS: [(&str, &str, &str); 3] = [
@@ -95,6 +105,8 @@ pub struct Preferences {
     /// The name or folder of the model that tells speakers apart; `None`: the one in the
     /// program.
     pub speaker_model: Option<String>,
+    /// Where the language is to be detected and no model was named, it is heard first, and the model follows from it.
+    pub model_by_language: bool,
     /// How downloads use the network.
     pub network: NetworkPreferences,
 }
@@ -149,7 +161,7 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     [PROFILE]
         .into_iter()
         .chain(VARIABLES)
-        .chain([PRECISION, THREADS, PRIORITY, DEVICE, IDLE_RELEASE, SPEAKER_MODEL])
+        .chain([PRECISION, THREADS, PRIORITY, DEVICE, IDLE_RELEASE, SPEAKER_MODEL, MODEL_BY_LANGUAGE])
         .chain(network)
 }
 
@@ -161,6 +173,7 @@ pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
             (ENGINE, key(variable))
         }
         None if variable == SPEAKER_MODEL.0 => (SPEAKERS, "model".into()),
+        None if variable == MODEL_BY_LANGUAGE.0 => (MODELS, "by_language".into()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
         None => (MEMORY, key(variable)),
@@ -284,6 +297,12 @@ impl Preferences {
             self.speaker_model = (model != BUILT_IN).then(|| model.to_owned());
             return Ok(());
         }
+        if name == MODEL_BY_LANGUAGE.0 {
+            let (name, wanted) = MODEL_BY_LANGUAGE;
+            let wrong = || BadSetting { name, value: value.to_owned(), wanted };
+            self.model_by_language = truth(value).ok_or_else(wrong)?;
+            return Ok(());
+        }
         if name != PRECISION.0 {
             return self.memory.set(name, value);
         }
@@ -346,9 +365,8 @@ impl NetworkPreferences {
     ) -> Result<(), BadSetting> {
         let wrong = || BadSetting { name, value: value.to_owned(), wanted };
         let is_address = value.starts_with("http://") || value.starts_with("https://");
-        match (key, value.to_ascii_lowercase().as_str()) {
-            ("off", "true" | "1" | "yes" | "on") => self.off = true,
-            ("off", "false" | "0" | "no" | "off") => self.off = false,
+        match (key, value) {
+            ("off", _) => self.off = truth(value).ok_or_else(wrong)?,
             ("hub", _) if is_address => self.hub = Some(value.to_owned()),
             ("proxy", _) if is_address => self.proxy = Some(value.to_owned()),
             _ => return Err(wrong()),
@@ -402,10 +420,11 @@ fn known() -> String {
     };
     format!(
         "The file may have a table [{MEMORY}] with these keys: {}; a table [{ENGINE}] with these: {}; a table \
-         [{SPEAKERS}] with this: {}; and a table [{NETWORK}] with these: {}.",
+         [{SPEAKERS}] with this: {}; a table [{MODELS}] with this: {}; and a table [{NETWORK}] with these: {}.",
         keys(MEMORY),
         keys(ENGINE),
         keys(SPEAKERS),
+        keys(MODELS),
         keys(NETWORK)
     )
 }
@@ -425,7 +444,7 @@ fn values(text: &str) -> Result<Values, String> {
         let toml::Value::Table(settings) = value else {
             return Err(format!("The config file has a key \"{name}\", which is not known."));
         };
-        if ![MEMORY, ENGINE, SPEAKERS, NETWORK].contains(&name.as_str()) {
+        if ![MEMORY, ENGINE, SPEAKERS, MODELS, NETWORK].contains(&name.as_str()) {
             return Err(format!("The config file has a table [{name}], which is not known."));
         }
         let table = name;
@@ -544,6 +563,8 @@ mod tests {
             device = "cuda:1"
             [speakers]
             model = "community-1"
+            [models]
+            by_language = true
             [network]
             hub = "https://mirror.example"
             proxy = "http://proxy.example:3128"
@@ -571,6 +592,7 @@ mod tests {
                 ..EnginePreferences::default()
             },
             speaker_model: Some("community-1".into()),
+            model_by_language: true,
             network: NetworkPreferences {
                 hub: Some("https://mirror.example".into()),
                 proxy: Some("http://proxy.example:3128".into()),
@@ -599,7 +621,13 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place_and_what_would_be_right() {
         let keys = "The file may have a table [memory] with these keys: profile, batch_size, ";
         type Case<'a> = (&'a str, Pairs<'a>, Pairs<'a>, &'a [&'a str]);
-        let cases: [Case; 17] = [
+        let cases: [Case; 18] = [
+            (
+                "[models]\nby_language = 'always'",
+                &[],
+                &[],
+                &["config.toml: models.by_language is \"always\"; it takes true or false: "],
+            ),
             (
                 "[engine]\nthreads = 0",
                 &[],

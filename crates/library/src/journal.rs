@@ -234,6 +234,18 @@ impl Journal {
         })
     }
 
+    /// Replaces a job whose model followed from its language. The recording stays the one that it was added with.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_model(&self, key: JobKey, job: &Job) -> Result<(), Error> {
+        self.change(|transaction| {
+            let job = json(&Job { resume: None, ..job.clone() })?;
+            transaction.execute("UPDATE jobs SET job = ?2 WHERE id = ?1", params![key.0, job])?;
+            Ok(())
+        })
+    }
+
     /// Replaces a job that starts with other settings than it was added with.
     ///
     /// # Errors

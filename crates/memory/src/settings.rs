@@ -224,11 +224,7 @@ impl MemorySettings {
 
     fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let at_least_1 = || value.parse().ok().filter(|number: &u32| *number > 0);
-        let switch = || match value.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Some(true),
-            "0" | "false" | "no" | "off" => Some(false),
-            _ => None,
-        };
+        let switch = || truth(value);
         match name {
             "STENO_BATCH_SIZE" => self.batch_size = Some(at_least_1()?),
             "STENO_SPEAKER_BATCH_SIZE" => self.speaker_batch_size = Some(at_least_1()?),
@@ -271,6 +267,16 @@ impl MemorySettings {
             DeviceKind::Host => 4,
             DeviceKind::Gpu => 16,
         })
+    }
+}
+
+/// What a switch is set to, in the words that every switch takes: `true` or `false`, `1` or `0`, `yes` or `no`, `on` or
+/// `off`.
+pub fn truth(value: &str) -> Option<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some(true),
+        "0" | "false" | "no" | "off" => Some(false),
+        _ => None,
     }
 }
 

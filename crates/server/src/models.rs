@@ -139,6 +139,11 @@ impl Models {
                 return Err(failure.into());
             }
         }
+        let hearer = || advisor::by_language::hearer(&model, &job, &self.preferences);
+        let hearer = (!is_named && self.default.is_none()).then(hearer).flatten();
+        job.model_by_language = hearer.is_some();
+        let model = hearer.unwrap_or(model);
+        job.model = absolute(&model.path).into();
         let mut job = JobTemplate::new(self.preferences.clone(), model, self.device).fill(job);
         for other in &mut job.alternatives {
             other.path = absolute(other.path.as_path()).into();

@@ -16,6 +16,9 @@ pub struct Job {
     pub file: FilePath,
     /// A model's folder or file.
     pub model: FilePath,
+    /// Another model may do the job, once its language was heard with this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_by_language: bool,
     /// An adapter of this model, which is added to its weights; `None`: the model as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<FilePath>,
@@ -112,6 +115,7 @@ impl Job {
             id,
             file: file.into(),
             model: model.into(),
+            model_by_language: false,
             adapter: None,
             device: DeviceChoice::Auto,
             threads: None,
@@ -139,13 +143,15 @@ impl Job {
     pub fn find_speakers_of_text(&mut self, segments: Vec<Segment>) {
         let point = Point { channel: Point::EVERY_CHANNEL, ..Point::default() };
         self.speakers = true;
+        self.model_by_language = false;
         self.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
     }
 
     /// The same recording translated to English, to stand beside its text, which is in
     /// `language`.
     pub fn translating(self, language: String) -> Self {
-        Self { task: Task::Translate, language: Some(language), speakers: false, resume: None, ..self }
+        let language = Some(language);
+        Self { task: Task::Translate, language, model_by_language: false, speakers: false, resume: None, ..self }
     }
 
     /// Whether several windows are decoded together.

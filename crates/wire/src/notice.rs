@@ -51,6 +51,20 @@ memory::notices! {
         /// The person.
         person: String,
     },
+    /// The recording's language was heard, and another model than the chosen one transcribes it.
+    ModelOfLanguage = "model.of_language" {
+        /// ISO 639-1.
+        language: String,
+        /// How sure that is, 0 to 1.
+        probability: f32,
+        /// The model that transcribes.
+        model: String,
+    },
+    /// The language that the model was to follow from was not heard, so that the chosen model transcribes.
+    LanguageUnheard = "model.language_unheard" {
+        /// Why.
+        detail: String,
+    },
     /// The known voices could not be read, so that no speaker has a name.
     VoicesUnreadable = "speakers.voices_unreadable" {
         /// Why.
@@ -196,6 +210,8 @@ impl Message {
             | Self::ExportFailed { .. } => S::Failed,
             Self::SeveralTracks { .. }
             | Self::MaybeKnown { .. }
+            | Self::ModelOfLanguage { .. }
+            | Self::LanguageUnheard { .. }
             | Self::VoicesUnreadable { .. }
             | Self::Discarded { .. }
             | Self::Again { .. }
@@ -233,6 +249,13 @@ impl Message {
             ),
             Self::MaybeKnown { speaker, person } => {
                 format!("{speaker} may be {person}. Listen, and rename {speaker} if that is right.")
+            }
+            Self::ModelOfLanguage { language, probability, model } => format!(
+                "The language is {language} ({:.0} %): the model {model} transcribes this recording.",
+                probability * 100.0
+            ),
+            Self::LanguageUnheard { detail } => {
+                format!("The language was not identified, so the model stays as it was chosen. {detail}")
             }
             Self::VoicesUnreadable { detail } => format!("{detail} Speakers have numbers instead of names."),
             Self::Gaps { gaps: 1 } => "In 1 place, more than 2 s of speech has no text.".into(),

@@ -157,7 +157,7 @@ async fn found(
         (transcript.has_channels(), transcript.language.clone())
     };
     let made = tokio::task::spawn_blocking(move || {
-        let mut job = runner::job_to_run(&entry, &settings, &preferences)?;
+        let mut job = runner::adapted(runner::job(&entry, &settings, &preferences)?);
         job.channels = if has_channels { Channels::Separate } else { Channels::Mix };
         job.span = None;
         match kind {

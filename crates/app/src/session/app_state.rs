@@ -291,6 +291,7 @@ fn supervision(preferences: &Preferences, report: fn(&str)) -> SupervisorOptions
         journal: supervisor::journal::open(|problem| report(&problem)),
         runs,
         voices: supervisor::voices_file(),
+        choose_model: Some(advisor::by_language::choose),
         memory: preferences.memory.clone(),
     }
 }

@@ -13,6 +13,7 @@ use super::queue_journal::Outputs;
 use super::usage::Forecast;
 use super::{Inner, JobSettings, Session};
 use advisor::adapters::Adapters;
+use advisor::by_language;
 use advisor::fit::{Announcement, DeviceMemory, expects_gpu};
 use advisor::idle::Idle;
 use advisor::models::model_at;
@@ -146,6 +147,7 @@ async fn transcribe(
         given_up = matches!(event, Event::Failed { .. } | Event::Cancelled { .. });
         let stopped = handle.resume().filter(|_| given_up).map(|resume| StoppedJob {
             job: Job { resume: Some(Box::new(resume)), ..plain.clone() },
+            settled: handle.settled().map(Box::new),
             identity: identity.clone(),
         });
         // Under both locks: a job that the user starts over meanwhile is added to the
@@ -231,7 +233,8 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     Ok(job)
 }
 
-/// As [`job`], with what its model has learnt. Reads the beginning of each of the model's tensors.
+/// As [`job`], with what its model has learnt, and with a model that follows from the language where the user wants
+/// that. Reads the beginning of each of the model's tensors.
 ///
 /// # Errors
 /// As [`job`].
@@ -240,8 +243,17 @@ pub fn job_to_run(
     settings: &JobSettings,
     preferences: &Preferences,
 ) -> Result<Job, Failure> {
-    let job = job(entry, settings, preferences)?;
-    Ok(Job { adapter: Adapters::switched_on(job.model.as_path()), ..job })
+    let mut job = job(entry, settings, preferences)?;
+    let chosen = entry.own.as_ref().unwrap_or(settings).model.as_ref();
+    if let Some(model) = chosen.and_then(|model| by_language::hearer(model, &job, preferences)) {
+        (job.model, job.model_by_language) = (model.path.into(), true);
+    }
+    Ok(adapted(job))
+}
+
+/// The job with what its model has learnt.
+pub fn adapted(job: Job) -> Job {
+    Job { adapter: Adapters::switched_on(job.model.as_path()), ..job }
 }
 
 /// Refuses, before anything is loaded, a job without a language whose model must be told one.

@@ -91,6 +91,30 @@ fn a_stream_has_the_official_events() {
     assert_eq!((failed[0].0.as_str(), &failed[0].1["error"]["code"]), ("error", &json!("audio_broken")));
 }
 
+/// A request that names no model and no language has the language heard first, where that is set.
+#[test]
+fn the_model_of_a_request_follows_from_its_language_where_that_is_set() {
+    let sandbox = crate::transducer::with_both();
+    let models = |by_language: &str, fields: &[(&str, &str)]| -> Vec<String> {
+        let file = sandbox.home.path().join("received");
+        let _ = std::fs::remove_file(&file);
+        let mut command = sandbox.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+        command.env("STENO_SCRIPT_JOBS", &file).env("STENO_MODEL_BY_LANGUAGE", by_language);
+        Serving::of(command).transcribe("alpha", fields).is(200);
+        let jobs = std::fs::read_to_string(&file).unwrap();
+        let model = |line: &str| -> String {
+            let job: Value = serde_json::from_str(line).unwrap();
+            let path = job.pointer("/job/model").and_then(Value::as_str).unwrap().to_owned();
+            path.rsplit('/').next().unwrap().to_owned()
+        };
+        jobs.lines().map(model).collect()
+    };
+    assert_eq!(models("true", &[]), ["whisper", "parakeet"]);
+    assert_eq!(models("false", &[]), ["whisper"]);
+    assert_eq!(models("true", &[("language", "ja")]), ["whisper"]);
+}
+
 #[test]
 fn parameters_reach_the_engine_and_errors_name_theirs() {
     let sandbox = Sandbox::with(&[]);

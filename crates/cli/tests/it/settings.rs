@@ -378,7 +378,8 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 }
 
 /// Variables that are no part of a job, with the test of each.
-const OTHER_VARIABLES: [(&str, &str); 6] = [
+const OTHER_VARIABLES: [(&str, &str); 7] = [
+    ("STENO_MODEL_BY_LANGUAGE", "transducer::the_model_follows_from_the_language_where_the_user_wants_that"),
     ("STENO_SPEAKER_MODEL", "settings::the_speaker_model_is_read_from_flag_environment_and_file"),
     ("STENO_PRIORITY", "settings::the_priority_is_read_from_environment_and_file"),
     ("STENO_IDLE_RELEASE", "window::an_idle_engine_is_released_in_time"),
@@ -811,6 +812,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ),
     ("transcribe", &["renew-after"], "settings::engines_are_renewed_after_as_many_recordings_as_asked"),
     ("transcribe", &["recursive"], "transcribe::folders_within_a_folder_are_searched_with_recursive"),
+    (
+        "transcribe",
+        &["model-by-language"],
+        "transducer::the_model_follows_from_the_language_where_the_user_wants_that",
+    ),
     ("transcribe", &["model"], "settings::a_model_is_named_by_option_or_variable"),
     ("transcribe", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
     (
@@ -1187,6 +1193,7 @@ fn exists(test: &str) -> bool {
         ("serve_recovery", include_str!("serve_recovery.rs")),
         ("settings", include_str!("settings.rs")),
         ("transcribe", include_str!("transcribe.rs")),
+        ("transducer", include_str!("transducer.rs")),
         ("workers", include_str!("workers.rs")),
         ("workers_sftp", include_str!("workers_sftp.rs")),
         // What the window alone carries out.

@@ -136,3 +136,97 @@ fn damaged_models_are_named() {
         .ends(1)
         .says("an archive of NeMo");
 }
+
+/// The demonstration models, passed for real ones: a Whisper and a Parakeet, both installed.
+pub fn with_both() -> Sandbox {
+    let sandbox = Sandbox::with(&[]);
+    std::fs::copy(project().join("tests/data/sample.flac"), sandbox.path("talk.flac")).unwrap();
+    for name in ["whisper", "parakeet"] {
+        let folder = sandbox.home.path().join("steno/models").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in std::fs::read_dir(project().join(format!("models/starter-{name}"))).unwrap() {
+            let file = file.unwrap();
+            // Without this file no model is a demonstration.
+            if file.path().is_file() && file.file_name() != "steno-model.json" {
+                std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+            }
+        }
+    }
+    sandbox
+}
+
+fn without_a_model(sandbox: &Sandbox, arguments: &[&str]) -> std::process::Command {
+    let mut command = sandbox.command_with(&real_engine(), arguments);
+    command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+    command
+}
+
+#[test]
+fn the_model_follows_from_the_language_where_the_user_wants_that() {
+    const PLAIN: [&str; 6] = ["transcribe", "talk.flac", "-f", "json", "-o", "out"];
+    const TOLD: &str = "The language is en (100 %): the model parakeet transcribes this recording.";
+    let sandbox = with_both();
+    let transcribe = |more: &[&str], variable: Option<&str>| {
+        let mut command = without_a_model(&sandbox, &[&PLAIN[..], &["--force"], more].concat());
+        command.envs(variable.map(|value| ("STENO_MODEL_BY_LANGUAGE", value)));
+        let ran = Ran::from(command.output().unwrap()).ends(0);
+        let json: Value = serde_json::from_str(&sandbox.read("out/talk.json")).unwrap();
+        (json["model"]["name"].as_str().unwrap().to_owned(), ran.err, json)
+    };
+    // A Whisper is what is recommended for any language, and hears it.
+    for (more, variable, expected) in [
+        (&[][..], None, "whisper"),
+        (&["--model-by-language"], None, "parakeet"),
+        (&["--model-by-language", "--bilingual"], None, "parakeet"),
+        (&["--model-by-language", "--model", "whisper"], None, "parakeet"),
+        (&["--model-by-language", "--model", "parakeet"], None, "parakeet"),
+        (&[], Some("true"), "parakeet"),
+        (&[], Some("false"), "whisper"),
+        // What was named goes before a setting.
+        (&["--model", "whisper"], Some("true"), "whisper"),
+        (&["--language-per-region"], Some("true"), "whisper"),
+        // And what a Parakeet can't do keeps the model.
+        (&["--model-by-language", "--prompt", "Ada"], None, "whisper"),
+    ] {
+        let (model, said, json) = transcribe(more, variable);
+        assert_eq!(model, expected, "{more:?} {variable:?}: {said}");
+        assert_eq!(said.contains(TOLD), expected == "parakeet", "{more:?} {variable:?}: {said}");
+        assert_eq!(json["language"], "en");
+        let notices = json["notices"].as_array().unwrap();
+        let told = notices.iter().filter(|notice| notice["code"] == "model.of_language").count();
+        assert_eq!(told, usize::from(expected == "parakeet"));
+    }
+    let chosen = without_a_model(&sandbox, &[&PLAIN[..], &["--force", "--model", "parakeet"]].concat());
+    Ran::from({ chosen }.output().unwrap()).ends(0);
+    let named: Value = serde_json::from_str(&sandbox.read("out/talk.json")).unwrap();
+    let (_, _, followed) = transcribe(&["--model-by-language"], None);
+    assert_eq!(followed["segments"], named["segments"]);
+
+    let config = sandbox.home.path().join("steno/config.toml");
+    std::fs::write(&config, "[models]\nby_language = true\n").unwrap();
+    assert_eq!(transcribe(&[], None).0, "parakeet");
+    std::fs::remove_file(config).unwrap();
+
+    // Without a choice it is said that there is none.
+    std::fs::remove_dir_all(sandbox.home.path().join("steno/models/parakeet")).unwrap();
+    let (model, said, _) = transcribe(&["--model-by-language"], None);
+    assert!(model == "whisper" && said.contains("--model-by-language changes nothing here"), "{model}: {said}");
+    for other in ["--translate", "--language-per-region"] {
+        let refused = without_a_model(&sandbox, &[&PLAIN[..], &["--model-by-language", other]].concat());
+        Ran::from({ refused }.output().unwrap()).ends(2).says("cannot be used with");
+    }
+}
+
+/// An engine that dies while it listens costs the choice, not the text.
+#[test]
+fn where_no_language_is_heard_the_chosen_model_transcribes() {
+    let sandbox = with_both();
+    for (name, code) in [("once.mp3", 0), ("hungry.mp3", 0), ("broken.mp3", 1)] {
+        sandbox.write(name, "");
+        let arguments = ["transcribe", name, "-f", "json", "-o", "out", "--model-by-language"];
+        let mut command = sandbox.command(&arguments);
+        command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+        let ran = Ran::from(command.output().unwrap()).ends(code);
+        assert!(ran.err.contains("The language was not identified, so the model stays"), "{name}: {}", ran.err);
+    }
+}

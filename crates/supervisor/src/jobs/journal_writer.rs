@@ -82,6 +82,13 @@ impl JournalWriter {
         result.err().and_then(|error| self.complain(&error))
     }
 
+    /// The job goes on with another model.
+    pub async fn settle(&mut self, job: &Job) -> Option<Notice> {
+        let ((journal, key), job) = (self.journal.clone()?, job.clone());
+        let result = blocking(move || journal.set_model(key, &job)).await;
+        result.err().and_then(|error| self.complain(&error))
+    }
+
     async fn write_point(
         &mut self,
         journal: Journal,

@@ -30,6 +30,10 @@ pub use rungs::{step_down, take as take_rung};
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// Another model for a job whose language was heard: the job with that model, and the model's name. `None` where the
+/// job's own is the one to take. The languages have the likeliest first, each with its probability.
+pub type ChooseModel = fn(&Job, &[(String, f32)]) -> Option<(Job, String)>;
+
 /// How a [`Supervisor`] works.
 #[derive(Debug, Clone, Default)]
 pub struct SupervisorOptions {
@@ -41,6 +45,8 @@ pub struct SupervisorOptions {
     pub runs: Option<Runs>,
     /// The file of the voices that engines recognise; `None`: none. It need not exist.
     pub voices: Option<PathBuf>,
+    /// Asked where a job's model is to follow from its language; `None`: every job keeps its model.
+    pub choose_model: Option<ChooseModel>,
     /// For when engines are renewed; what a job may take stands in the job.
     pub memory: memory::settings::MemorySettings,
 }
@@ -58,6 +64,7 @@ struct Inner {
     journal: Option<Journal>,
     runs: Option<Runs>,
     voices: Option<PathBuf>,
+    choose_model: Option<ChooseModel>,
     /// Files after which the engine is replaced; 0: never.
     renew_after: u32,
     /// Jobs take it one after the other, in the order in which they came.
@@ -71,12 +78,13 @@ struct Inner {
 impl Supervisor {
     /// Starts no engine yet.
     pub fn start(options: SupervisorOptions) -> Self {
-        let SupervisorOptions { engine, journal, runs, voices, memory } = options;
+        let SupervisorOptions { engine, journal, runs, voices, choose_model, memory } = options;
         let inner = Inner {
             engine,
             journal,
             runs,
             voices,
+            choose_model,
             renew_after: memory.renew_after,
             slot: tokio::sync::Mutex::default(),
             current: Mutex::default(),
@@ -209,7 +217,7 @@ impl Supervisor {
         let (to_job, events) = mpsc::unbounded_channel();
         let stop = Stop::new(self.inner.closed.subscribe());
         let writer = JournalWriter::new(kept, &job);
-        let left = Arc::new(Mutex::new(None));
+        let left = Arc::new(Mutex::new(Left::default()));
         let run = JobRun::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone(), Arc::clone(&left));
         tokio::spawn(run.run());
         SupervisedJob { id, events, ended: false, stop, left }
@@ -222,6 +230,14 @@ impl Inner {
     }
 }
 
+/// What a job that ended early can go on from.
+#[derive(Debug, Default)]
+struct Left {
+    resume: Option<Resume>,
+    /// The job with the model that followed from its language.
+    settled: Option<Job>,
+}
+
 /// A job that is supervised. Dropping it before its last event cancels it.
 #[derive(Debug)]
 pub struct SupervisedJob {
@@ -229,7 +245,7 @@ pub struct SupervisedJob {
     events: mpsc::UnboundedReceiver<Event>,
     ended: bool,
     stop: Stop,
-    left: Arc<Mutex<Option<Resume>>>,
+    left: Arc<Mutex<Left>>,
 }
 
 impl SupervisedJob {
@@ -260,7 +276,12 @@ impl SupervisedJob {
     /// From where the job can be resumed, after it was cancelled or failed. `None` before its last
     /// event and where no point was reached.
     pub fn resume(&self) -> Option<Resume> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).resume.clone()
+    }
+
+    /// The job with the model that followed from its language, once that was heard and the model is another one.
+    pub fn settled(&self) -> Option<Job> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).settled.clone()
     }
 
     /// For another task than the one that takes the events.

@@ -5,12 +5,12 @@ use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::Notice;
 use wire::notice::Message;
-use wire::{Event, Failure, Job, Resume};
+use wire::{Event, Failure, Job};
 
 use super::journal_writer::{JournalWriter, Record, blocking};
 use super::recovery::{Next, RecoveryPolicy};
 use super::slot::EngineSlot;
-use super::{Inner, Stop};
+use super::{Inner, Left, Stop};
 use crate::progress::JobProgress;
 use crate::runs::{DeviceLease, Holder};
 use crate::{Engine, JobHandle};
@@ -30,7 +30,7 @@ pub struct JobRun {
     events: UnboundedSender<Event>,
     stop: Stop,
     /// From where the job can be resumed, once it ended early.
-    left: Arc<Mutex<Option<Resume>>>,
+    left: Arc<Mutex<Left>>,
 }
 
 impl JobRun {
@@ -40,7 +40,7 @@ impl JobRun {
         journal: JournalWriter,
         events: UnboundedSender<Event>,
         stop: Stop,
-        left: Arc<Mutex<Option<Resume>>>,
+        left: Arc<Mutex<Left>>,
     ) -> Self {
         Self { inner, job, journal, events, stop, left }
     }
@@ -84,6 +84,20 @@ impl JobRun {
                     lease = self.lease(&engine) => lease,
                 };
             }
+            if std::mem::take(&mut self.job.model_by_language) {
+                let notice = self.settle_model(&engine).await;
+                if self.stop.is_asked() {
+                    return self.cancelled(policy, None);
+                }
+                *policy = RecoveryPolicy::new(self.job.clone(), slot.learned_for(&self.job));
+                if let Some(notice) = notice {
+                    self.note(policy, notice).await;
+                }
+                if !engine.is_running() {
+                    slot.leave(&inner).await;
+                    continue;
+                }
+            }
             let is_cpu = engine.device(self.job.device) == "cpu";
             let job = policy.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
             self.record(policy.attempt(), policy.progress()).await;
@@ -108,8 +122,47 @@ impl JobRun {
         }
     }
 
+    /// Hears which language the recording is in, with the job's model, and has the model follow from it. That it could
+    /// not be heard fails no job: its model stays. What there is to say of it.
+    async fn settle_model(&mut self, engine: &Engine) -> Option<Message> {
+        let choose = self.inner.choose_model?;
+        let heard = match self.languages(engine).await {
+            Ok(heard) => heard,
+            Err(failure) => return Some(Message::LanguageUnheard { detail: failure.to_string() }),
+        };
+        // On a blocking thread: it reads what the models' files and the device say.
+        let (job, languages) = (self.job.clone(), heard.clone());
+        let (job, model) = blocking(move || choose(&job, &languages)).await?;
+        let (language, probability) = heard.into_iter().next()?;
+        self.job = Job { model_by_language: false, id: self.job.id, resume: self.job.resume.take(), ..job };
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).settled =
+            Some(Job { resume: None, ..self.job.clone() });
+        if let Some(notice) = self.journal.settle(&self.job).await {
+            self.notice(notice);
+        }
+        Some(Message::ModelOfLanguage { language, probability, model })
+    }
+
+    async fn languages(&mut self, engine: &Engine) -> Result<Vec<(String, f32)>, Failure> {
+        let job = Job { resume: None, ..self.job.clone() };
+        let mut handle = engine.detect_languages(vec![job.file.clone()], job);
+        self.stop.reach(handle.canceller());
+        let mut heard = Ok(Vec::new());
+        while let Some(event) = handle.next().await {
+            match event {
+                Event::Language { probabilities, .. } => heard = Ok(probabilities),
+                Event::FileFailed { error, .. } | Event::Failed { error, .. } => heard = Err(error),
+                _ => {}
+            }
+        }
+        heard.map(|mut languages| {
+            languages.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            languages
+        })
+    }
+
     /// Tells the engine which people it may find among the speakers.
-    async fn introduce_voices(&self, engine: &Engine, job: &Job, policy: &mut RecoveryPolicy) {
+    async fn introduce_voices(&mut self, engine: &Engine, job: &Job, policy: &mut RecoveryPolicy) {
         let Some(path) = self.inner.voices.clone().filter(|_| job.speakers) else { return };
         match blocking(move || Voices::open_existing(&path)?.map_or(Ok(Vec::new()), |voices| voices.known()))
             .await
@@ -118,10 +171,18 @@ impl JobRun {
             Err(error) => {
                 engine.know_voices(Vec::new());
                 let message = Message::VoicesUnreadable { detail: error.failure().to_string() };
-                let outcome = policy.handle_event(Event::Notice { notice: message.into() });
-                outcome.tell.into_iter().for_each(|event| self.tell(event));
+                self.note(policy, message).await;
             }
         }
+    }
+
+    /// Tells the client something that is kept with the text.
+    async fn note(&mut self, policy: &mut RecoveryPolicy, message: Message) {
+        let outcome = policy.handle_event(Event::Notice { notice: message.into() });
+        if let Some(record) = outcome.record {
+            self.record(record, policy.progress()).await;
+        }
+        outcome.tell.into_iter().for_each(|event| self.tell(event));
     }
 
     /// This host's turn at the device; `None` where hosts don't take turns.
@@ -208,7 +269,7 @@ impl JobRun {
     /// To be known before the last event.
     fn leave(&self, policy: &RecoveryPolicy) {
         let resume = Some(policy.resume()).filter(|resume| resume.point.is_some());
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = resume;
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).resume = resume;
     }
 
     fn tell(&self, event: Event) {

@@ -48,7 +48,7 @@ export const FITS: ModelFits = {
 
 const NAMES: PreferenceName[] = [
   "memory_profile", "batch_size", "speaker_batch_size", "skip_speakers", "fast_path", "memory_fraction", "trim_every",
-  "renew_after", "memory_limit", "ram_limit", "embedding_profile", "keep", "precision", "threads", "priority", "device", "idle_release", "speaker_model", "hf_endpoint", "proxy", "offline",
+  "renew_after", "memory_limit", "ram_limit", "embedding_profile", "keep", "precision", "threads", "priority", "device", "idle_release", "speaker_model", "model_by_language", "hf_endpoint", "proxy", "offline",
 ];
 
 export const PREFERENCES: Preference[] = NAMES.map((name) => ({

@@ -3,12 +3,12 @@
 export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "read_word_lists" | "save_word_list" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone" | "adapters" | "switch_adapter" | "remove_adapter" | "import_adapters" | "export_adapter" | "lessons" | "start_learning" | "stop_learning" | "learning";
 
 /** Every code of a notice. */
-export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
+export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "model.of_language", "model.language_unheard", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
 
 /** Every code of an error. */
 export const ERROR_CODES = ["file_not_found", "folder_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "no_speakers", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "server_refused", "server_busy", "recording_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
-export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "model_by_language" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
 export const UNSURE = 0.5;
@@ -442,7 +442,23 @@ speaker: string,
 /**
  * The person.
  */
-person: string, } } | { "code": "speakers.voices_unreadable", "data": { 
+person: string, } } | { "code": "model.of_language", "data": { 
+/**
+ * ISO 639-1.
+ */
+language: string, 
+/**
+ * How sure that is, 0 to 1.
+ */
+probability: number, 
+/**
+ * The model that transcribes.
+ */
+model: string, } } | { "code": "model.language_unheard", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "speakers.voices_unreadable", "data": { 
 /**
  * Why.
  */

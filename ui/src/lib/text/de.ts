@@ -193,6 +193,7 @@ export const de: Text = {
       offline: ["Netzwerk nie verwenden", null],
       threads: ["Anzahl der Threads", "Eine Zahl ab 1. Nicht festgelegt: einer je Kern"],
       speaker_model: ["Sprechermodell", "Erkennt die Sprecher. Nicht festgelegt: das integrierte. Weitere werden unter „Modelle“ installiert."],
+      model_by_language: ["Modell nach Sprache", "Wo die Sprache erkannt wird: erst die Sprache bestimmen, dann mit dem installierten Modell transkribieren, das für sie empfohlen wird"],
       priority: ["Priorität der Engine", "Niedrig: Andere Programme haben beim Prozessor Vorrang. Wirksam ab dem nächsten Start."],
       idle_release: ["Speicher bei Leerlauf freigeben", "Sekunden nach der letzten Aufnahme, bis der Speicher des Modells für andere Programme frei ist: eine Zahl ab 0, oder never (nie). Nicht festgelegt: 600"],
       device: ["Grafikkarte", "Auf welcher von mehreren Karten gerechnet wird. Sonst auf der mit dem meisten freien Speicher."],

@@ -195,6 +195,7 @@ export const en = {
       offline: ["Never use the network", null],
       threads: ["Threads", "A number from 1. Not set: one per core"],
       speaker_model: ["Speaker model", "Identifies the speakers. Not set: the built-in one. Others are installed under Models."],
+      model_by_language: ["Model by language", "Where the language is detected: identify it first, then transcribe with the installed model that is recommended for it"],
       priority: ["Engine priority", "Low: other programs get the processor first. Takes effect at the next start."],
       idle_release: ["Release memory when idle", "Seconds after the last recording until the model’s memory is free for other programs: a number from 0, or never. Not set: 600"],
       device: ["Graphics card", "Of several cards the one to compute on. Otherwise the one with the most free memory is used."],

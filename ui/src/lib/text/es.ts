@@ -194,6 +194,7 @@ export const es: Text = {
       offline: ["No usar nunca la red", null],
       threads: ["Hilos", "Un número desde 1. Sin definir: uno por núcleo"],
       speaker_model: ["Modelo de hablantes", "Identifica a los hablantes. Sin definir: el integrado. Otros se instalan en «Modelos»."],
+      model_by_language: ["Modelo según el idioma", "Cuando se detecta el idioma: identificarlo primero y transcribir después con el modelo instalado que se recomienda para él"],
       priority: ["Prioridad del motor", "Baja: los demás programas tienen prioridad en el procesador. Se aplica en el próximo inicio."],
       idle_release: ["Liberar la memoria en reposo", "Segundos tras la última grabación hasta que la memoria del modelo queda libre para otros programas: un número desde 0, o never (nunca). Sin definir: 600"],
       device: ["Tarjeta gráfica", "Con varias tarjetas, la que se usa para calcular. Si no se elige, se usa la que tiene más memoria libre."],

@@ -197,6 +197,7 @@ export const fr: Text = {
       offline: ["Ne jamais utiliser le réseau", null],
       threads: ["Nombre de threads", "Un nombre à partir de 1. Non défini : un par cœur"],
       speaker_model: ["Modèle des locuteurs", "Identifie les locuteurs. Non défini : celui qui est intégré. D’autres s’installent sous « Modèles »."],
+      model_by_language: ["Modèle selon la langue", "Quand la langue est détectée : l’identifier d’abord, puis transcrire avec le modèle installé qui est recommandé pour elle"],
       priority: ["Priorité du moteur", "Basse : les autres programmes sont prioritaires sur le processeur. Prend effet au prochain démarrage."],
       idle_release: ["Libérer la mémoire au repos", "Secondes après le dernier enregistrement avant que la mémoire du modèle soit libre pour d’autres programmes : un nombre à partir de 0, ou never (jamais). Non défini : 600"],
       device: ["Carte graphique", "S’il y en a plusieurs, celle qui calcule. Sinon, celle qui a le plus de mémoire libre."],

@@ -68,6 +68,8 @@ const NOTICES: NoticeMessage[] = [
   { code: "audio.mono", data: {} },
   { code: "audio.several_tracks", data: { tracks: 3, taken: 1, language: "deu" } },
   { code: "audio.several_tracks", data: { tracks: 3, taken: 1, language: null } },
+  { code: "model.of_language", data: { language: "de", probability: 0.975, model: "parakeet" } },
+  { code: "model.language_unheard", data: { detail: "The file can't be read." } },
   { code: "speakers.maybe_known", data: { speaker: "S 1", person: "Ada" } },
   { code: "speakers.voices_unreadable", data: { detail: "damaged" } },
   { code: "transcript.gaps", data: { gaps: 1 } },

@@ -17,6 +17,8 @@ use super::{JobState, Queue, QueueEntry, Rewrite};
 pub struct StoppedJob {
     /// With the point in `resume`.
     pub job: Job,
+    /// The same with the model that followed from its language, where that is another one; its text is that model's.
+    pub settled: Option<Box<Job>>,
     /// The recording's, when the job began.
     pub identity: Option<Identity>,
 }
@@ -35,10 +37,11 @@ impl StoppedJob {
 
     /// The model of its text, as far as its files say. Waits for the disk.
     fn model(&self) -> transcript::Model {
-        let found = advisor::models::model_at(self.job.model.as_path());
+        let job = self.settled.as_deref().unwrap_or(&self.job);
+        let found = advisor::models::model_at(job.model.as_path());
         let (name, demonstration) = found.map(|found| (found.name, found.demonstration)).unwrap_or_default();
-        let precision = self.job.precision.map(|precision| precision.as_str().to_owned()).unwrap_or_default();
-        let adapter = self.job.adapter.as_ref().and_then(|file| file.as_path().file_stem());
+        let precision = job.precision.map(|precision| precision.as_str().to_owned()).unwrap_or_default();
+        let adapter = job.adapter.as_ref().and_then(|file| file.as_path().file_stem());
         let adapter = adapter.map(|name| name.to_string_lossy().into_owned());
         transcript::Model { name, precision, demonstration, adapter }
     }
@@ -46,7 +49,7 @@ impl StoppedJob {
     /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
     /// is another one, or what its model had learnt was removed.
     pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
-        if lacks_adapter(&self.job) {
+        if lacks_adapter(self.settled.as_deref().unwrap_or(&self.job)) {
             return None;
         }
         let is_same_file = match (&self.identity, identity) {
@@ -54,7 +57,11 @@ impl StoppedJob {
             (None, None) => true,
             _ => false,
         };
-        is_same_file.then(|| self.job.clone())
+        let go_on = || match &self.settled {
+            Some(settled) => Job { resume: self.job.resume.clone(), ..Job::clone(settled) },
+            None => self.job.clone(),
+        };
+        is_same_file.then(go_on)
     }
 
     /// Up to where the recording is done.
@@ -225,7 +232,7 @@ mod tests {
         let adapter = folder.path().join("learnt.safetensors");
         std::fs::write(&adapter, "").unwrap();
         let job = Job { adapter: Some(adapter.as_path().into()), ..Job::new(NO_JOB, "a.wav", "model") };
-        let stopped = StoppedJob { job: job.clone(), identity: None };
+        let stopped = StoppedJob { job: job.clone(), settled: None, identity: None };
         assert_eq!(stopped.continued(None), Some(job.clone()));
         assert_eq!(stopped.resumed(&job, None), Some(job.clone()));
         // Switched off meanwhile: begun anew.

@@ -152,6 +152,9 @@ export const engine: EngineText = {
     "audio.several_tracks": ({ tracks, taken, language }) =>
       `El archivo tiene ${tracks} pistas de audio; se transcribe la pista ${taken + 1}${language === null ? "" : ` (${languageName(language)})`}.`,
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} puede ser ${person}. Conviene escuchar y, si lo es, cambiar el nombre de ${speaker}.`,
+    "model.of_language": ({ language, probability, model }) =>
+      `El idioma es ${languageName(language)} (${percent(probability)}), por lo que el modelo ${model} transcribe esta grabación.`,
+    "model.language_unheard": () => "No se identificó el idioma, por lo que se mantiene el modelo elegido.",
     "speakers.voices_unreadable": () => "No se pudieron leer las voces conocidas. Los hablantes tienen números en lugar de nombres.",
     "transcript.gaps": ({ gaps }) => (gaps === 1 ? "En 1 lugar hay más de 2 s de voz sin texto." : `En ${gaps} lugares hay más de 2 s de voz sin texto.`),
     "transcript.discarded": ({ passages }) =>

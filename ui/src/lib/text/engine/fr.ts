@@ -156,6 +156,9 @@ export const engine: EngineText = {
       `Le fichier a ${tracks} pistes audio ; la piste ${taken + 1}${language === null ? "" : ` (${languageName(language)})`} est transcrite.`,
     "speakers.maybe_known": ({ speaker, person }) =>
       `${speaker} est peut-être ${person}. Écoutez et, si c’est le cas, renommez ${speaker}.`,
+    "model.of_language": ({ language, probability, model }) =>
+      `La langue est ${languageName(language)} (${percent(probability)}), donc le modèle ${model} transcrit cet enregistrement.`,
+    "model.language_unheard": () => "La langue n’a pas été identifiée, donc le modèle choisi est conservé.",
     "speakers.voices_unreadable": () => "Les voix connues n’ont pas pu être lues. Les locuteurs ont des numéros au lieu de noms.",
     "transcript.gaps": ({ gaps }) =>
       gaps <= 1 ? `À ${gaps} endroit, plus de 2 s de parole sont sans texte.` : `À ${gaps} endroits, plus de 2 s de parole sont sans texte.`,

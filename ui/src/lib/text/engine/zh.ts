@@ -148,6 +148,9 @@ export const engine: EngineText = {
     "audio.several_tracks": ({ tracks, taken, language }) =>
       `该文件有 ${tracks} 条音轨；正在转写音轨 ${taken + 1}${language === null ? "" : `（${languageName(language)}）`}。`,
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} 可能是 ${person}。请试听，如果正确，请将 ${speaker} 改名。`,
+    "model.of_language": ({ language, probability, model }) =>
+      `语言为${languageName(language)}（${percent(probability)}），因此由模型 ${model} 转写此录音。`,
+    "model.language_unheard": () => "未能识别语言，因此仍使用所选模型。",
     "speakers.voices_unreadable": () => "无法读取已知声音。说话人以编号代替名字。",
     "transcript.gaps": ({ gaps }) => `有 ${gaps} 处超过 2 秒的语音没有文本。`,
     "transcript.discarded": ({ passages }) => `已略去 ${passages} 处无语音的文本。`,
