@@ -1,10 +1,12 @@
 """Steno beside onnx-asr, which computes with ONNX Runtime, on the same random weights of a Parakeet.
 
-    parakeet.py FOLDER WORK RECORDING [ROUNDS]
+    parakeet.py FOLDER WORK RECORDING [ROUNDS [WHISPER]]
 
 FOLDER: a model of `random-models parakeet-tdt-0.6b-v3 FOLDER --precision f32`; WORK gets its copies: in 8 bits for
 Steno, and in the layout of onnx-asr in 32 and 8 bits, the latter made by ONNX Runtime's dynamic quantisation as those
 that onnx-asr downloads. RECORDING: FLAC or WAV, 16 kHz, one channel. ROUNDS (3) processes of each program by turns.
+WHISPER: a model of `random-models small WHISPER --precision f32`, which Steno reads in the same run, with as many forced
+tokens.
 
 First a window of 30.5 s: the encoder, and the decoder for as many tokens as speech has, best of three runs after a
 warm-up. Then the recording from file to text with one text followed: Steno's whole command, which finds speech and cuts
@@ -13,7 +15,7 @@ speech, in pieces of 30 s. Of the whole, peaks of what all processes have in mem
 imports take.
 
 Python with torch, transformers, onnx, onnxscript, onnx-asr, onnxruntime and soundfile;
-`cargo build --workspace --bins --example bench_parakeet`.
+`cargo build --workspace --bins --example bench_parakeet --example bench --example whole`.
 """
 
 import json
@@ -27,6 +29,7 @@ import threading
 import time
 from pathlib import Path
 
+import bench
 import numpy as np
 
 FRAMES = 3050
@@ -294,11 +297,23 @@ def peer(what, *arguments):
     return found | {"peak": peak - found.get("before", 0)}
 
 
+def whisper_window(folder, precision):
+    found = bench.steno(folder, precision)
+    return {"encoder": found["encoder"], "decoder": TOKENS * found["greedy"]}
+
+
+def whisper_whole(folder, precision, recording):
+    written, _, _, peak = watched(
+        "target/debug/examples/whole", str(folder), recording, precision, "batched", str(TOKENS)
+    )
+    return {"seconds": json.loads(written.strip().splitlines()[-1])["seconds"], "peak": peak, "words": "-"}
+
+
 def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-def main(folder, work, recording, rounds=3):
+def main(folder, work, recording, rounds=3, whisper=None):
     folder, work, onnx = Path(folder), Path(work), Path(work) / "onnx"
     onnx.mkdir(parents=True, exist_ok=True)
     whole = work / "f32"
@@ -310,13 +325,16 @@ def main(folder, work, recording, rounds=3):
     if not (small / "config.json").exists():
         subprocess.run(["target/debug/steno", "models", "quantize", whole, "--to", "q8_0", "--output", small], check=True)
     held = {"f32": whole, "q8_0": small}
+    of_whisper = {precision: bench.held_in(precision, Path(whisper), work) for precision in held} if whisper else {}
 
     print("| program | weights | encoder, one window, ms | decoder, one window, ms |\n|-|-|-|-|")
     for precision, quantization in CLASSES:
-        found = {"Steno": [], "onnx-asr": []}
+        found = {"Steno": [], "onnx-asr": []} | ({"Steno, Whisper": []} if whisper else {})
         for _ in range(int(rounds)):
             found["Steno"].append(steno_window(held[precision], precision))
             found["onnx-asr"].append(peer("window", onnx, quantization or ""))
+            if whisper:
+                found["Steno, Whisper"].append(whisper_window(of_whisper[precision], precision))
         for program, results in found.items():
             cells = [spread([result[key] for result in results], 0) for key in ("encoder", "decoder")]
             print(f"| {program} | {precision} | {' | '.join(cells)} |", flush=True)
@@ -325,15 +343,19 @@ def main(folder, work, recording, rounds=3):
     for precision, quantization in CLASSES:
         found = {}
         for _ in range(int(rounds)):
-            for program, run in [
+            runs = [
                 ("Steno", lambda: steno_whole(held[precision], precision, recording, work, 1)),
                 ("Steno, five beams", lambda: steno_whole(held[precision], precision, recording, work, 5)),
                 ("onnx-asr", lambda: peer("whole", onnx, quantization or "", recording)),
-            ]:
+            ]
+            if whisper:
+                runs.append(("Steno, Whisper", lambda: whisper_whole(of_whisper[precision], precision, recording)))
+            for program, run in runs:
                 found.setdefault(program, []).append(run())
         for program, results in found.items():
             of = lambda key: [result[key] for result in results]
-            parts = [f"{statistics.median(of(key)):.2f}" for key in ("load", "encoder", "decoder")]
+            keys = ("load", "encoder", "decoder")
+            parts = [f"{statistics.median(of(key)):.2f}" if key in results[0] else "-" for key in keys]
             print(
                 f"| {program} | {precision} | {spread(of('seconds'), 2)} | {' | '.join(parts)} | {results[0]['words']} |"
                 f" {max(of('peak')) >> 20} |", flush=True,

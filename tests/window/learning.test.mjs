@@ -76,6 +76,9 @@ test("corrections are found, and a model learns from those that are ticked", asy
   assert.match(await window.run("return document.querySelector('[data-testid=lessons]').innerText"), /October/);
   await window.run("document.querySelector('[data-testid=learning]').scrollIntoView()");
   await picture(window, "lessons");
+  await press("play-lesson");
+  await until("sound", async () => (await window.run("return document.querySelector('audio')?.currentTime ?? 0")) > 0.2);
+  await press("view-models");
   await press("start-learning");
   const stage = () => window.run("return document.querySelector('[data-testid=learning-run]')?.dataset.stage ?? null");
   await until("training", async () => (await stage()) === "training");

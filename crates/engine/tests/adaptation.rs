@@ -17,7 +17,7 @@ use memory::ladder::Step::{self, HalveBatch as Halve, LowerPrecision as Lower, R
 use memory::{Host, Precision, Probe};
 use support::{Engine, project};
 use transcript::{Span, Time};
-use wire::{Adapt, AdaptSettings, Adapted, Command, DeviceChoice, Event, Job, Lesson};
+use wire::{Adapt, AdaptSettings, Adapted, Alternative, Command, DeviceChoice, Event, Job, Lesson};
 
 /// Measured peaks may lie this far above the limit.
 const TOLERANCE: u64 = 32 * MIB;
@@ -46,6 +46,10 @@ fn asked(folder: &Path, settings: AdaptSettings) -> Adapt {
     let mut job = Job::new(1, model.as_path(), model.as_path());
     job.device = DeviceChoice::Cpu;
     job.threads = Some(2);
+    let network = formats::ModelInfo::read(&model).unwrap();
+    let ways = network.ways_to_learn("starter-whisper", settings.precision, settings.rank);
+    let way = |installed| Alternative { path: model.as_path().into(), installed };
+    job.alternatives = ways.into_iter().map(way).collect();
     Adapt {
         job,
         lessons: text["segments"].as_array().unwrap().iter().enumerate().map(lesson).collect(),

@@ -3,7 +3,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use memory::{DeviceKind, Network, Precision};
+use memory::ladder::Installed;
+use memory::{DeviceKind, Network, Precision, TrainingFootprint};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -197,6 +198,27 @@ impl ModelInfo {
             }
         }
         precisions
+    }
+
+    /// How the frozen matrices of a model called `name` may be held while adapters of this rank are trained, the largest
+    /// first: as asked for, and in 16 bits, which for a model that is stored so loses nothing. Empty for one that can't
+    /// learn.
+    pub fn ways_to_learn(&self, name: &str, asked: Precision, rank: u32) -> Vec<Installed> {
+        let Network::Whisper(dimensions) = &self.dimensions else { return Vec::new() };
+        let halved = if self.stored == Precision::F16 { Precision::F16 } else { Precision::Bf16 };
+        let bytes = |kind, precision| {
+            TrainingFootprint::of(dimensions, kind, precision, u64::from(rank), 0).weights
+        };
+        let held = |precision: Precision| Installed {
+            model: name.to_owned(),
+            precision: precision.as_str().into(),
+            parameters: dimensions.parameters().total(),
+            gpu_bytes: bytes(DeviceKind::Gpu, precision),
+            host_bytes: bytes(DeviceKind::Host, precision),
+            suits: true,
+        };
+        let is_smaller = bytes(DeviceKind::Host, halved) < bytes(DeviceKind::Host, asked);
+        std::iter::once(asked).chain(is_smaller.then_some(halved)).map(held).collect()
     }
 }
 

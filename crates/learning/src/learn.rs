@@ -13,7 +13,7 @@ use supervisor::runs::{DeviceLease, Runs};
 use supervisor::{AdaptationNews, Engine, EngineOptions};
 use tempfile::TempPath;
 use transcript::errors::{Comparison, compare};
-use wire::{Adapt, AdaptSettings, Adapted, ErrorCode, Event, Failure, Job, Lesson, NO_JOB};
+use wire::{Adapt, AdaptSettings, Adapted, Alternative, ErrorCode, Event, Failure, FilePath, Job, Lesson, NO_JOB};
 
 use crate::Collected;
 
@@ -102,14 +102,16 @@ impl Learning {
             return Err(Failure::new(ErrorCode::ModelUnsupported, "Only Whisper models can be adapted."));
         };
         let (rank, tokens) = (u64::from(settings.rank), dimensions.text_context / 2);
+        let choice = preferences.engine.device;
+        let kind = if fit::expects_gpu(choice) { DeviceKind::Gpu } else { DeviceKind::Host };
         let peak = |precision, batch, keeps_everything| {
-            let footprint = TrainingFootprint::of(&dimensions, DeviceKind::Host, precision, rank, tokens);
+            let footprint = TrainingFootprint::of(&dimensions, kind, precision, rank, tokens);
             footprint.peak(batch, keeps_everything)
         };
         let memory = peak(settings.precision, u64::from(settings.batch), true);
-        let least = peak(Precision::Bf16, 1, false).min(memory);
-        let choice = preferences.engine.device;
-        let device = DeviceMemory::of(fit::expects_gpu(choice), choice, &preferences.memory).ok();
+        let smaller = if preferences.memory.pins.precision { settings.precision } else { Precision::Bf16 };
+        let least = peak(smaller, 1, false).min(memory);
+        let device = DeviceMemory::of(kind == DeviceKind::Gpu, choice, &preferences.memory).ok();
         let window = device.and_then(|device| speed::to_learn(&speed::measured(), &device.name, &network));
         let pace = window.map(|seconds| f64::from(settings.epochs) * seconds / WINDOW);
         Ok(Prediction { memory, least, pace })
@@ -138,7 +140,7 @@ impl Learning {
         let folder = self.folder()?;
         let candidate = folder.with_extension("candidate");
         let asked = Adapt {
-            job: self.job(&self.model.path),
+            job: Job { alternatives: self.ways()?, ..self.job(&self.model.path) },
             lessons: self.collected.lessons.clone(),
             settings: self.settings,
             folder: folder.as_path().into(),
@@ -199,6 +201,14 @@ impl Learning {
             memory: self.preferences.memory.clone(),
             ..Job::new(NO_JOB, file, self.model.path.as_path())
         }
+    }
+
+    /// How the model may be held while it learns: where memory runs short, in fewer bits.
+    fn ways(&self) -> Result<Vec<Alternative>, Failure> {
+        let network = advisor::model_info::read(&self.model.path)?;
+        let ways = network.ways_to_learn(&self.model.name, self.settings.precision, self.settings.rank);
+        let path = FilePath::from(self.model.path.as_path());
+        Ok(ways.into_iter().map(|installed| Alternative { path: path.clone(), installed }).collect())
     }
 
     /// How much of the adapter is kept, the most with which nothing gets worse; `None`: none of it. With the word errors

@@ -181,10 +181,21 @@ pub struct CorrectedRecording {
     pub document: DocumentId,
     /// The recording's file name.
     pub title: String,
-    /// The corrected segments, as they read now.
-    pub texts: Vec<String>,
+    /// The corrected segments.
+    pub segments: Vec<CorrectedSegment>,
     /// Seconds of speech that would be learnt, of these and of the segments beside them.
     pub seconds: f64,
+}
+
+/// A segment that the user corrected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CorrectedSegment {
+    /// Its place among the transcript's segments, from 0.
+    pub number: usize,
+    /// When it is said.
+    pub span: Span,
+    /// As it reads now.
+    pub text: String,
 }
 
 impl CorrectedRecording {
@@ -197,13 +208,20 @@ impl CorrectedRecording {
         let is_edited = |document: &Document| document.changed > document.created;
         of_history(documents, &is_edited, &mut |document, now, original| {
             let whole = whole(original);
-            let texts = now.segments.iter().map(|segment| &segment.text);
-            let texts: Vec<String> = texts.filter(|text| is_corrected(text, &whole)).cloned().collect();
-            if !texts.is_empty() {
+            let segments = now.segments.iter().enumerate();
+            let segments: Vec<CorrectedSegment> = segments
+                .filter(|(_, segment)| is_corrected(&segment.text, &whole))
+                .map(|(number, segment)| CorrectedSegment {
+                    number,
+                    span: Span::new(segment.start, segment.end),
+                    text: segment.text.clone(),
+                })
+                .collect();
+            if !segments.is_empty() {
                 let mut collected = Collected::default();
                 collected.document(&document.file, now, original);
                 let (document, title) = (document.id, document.title.clone());
-                all.push(Self { document, title, texts, seconds: collected.seconds() });
+                all.push(Self { document, title, segments, seconds: collected.seconds() });
             }
         })?;
         Ok(all)

@@ -5,4 +5,4 @@ mod learn;
 mod lessons;
 
 pub use learn::{Learning, News, Outcome, Prediction};
-pub use lessons::{Collected, CorrectedRecording};
+pub use lessons::{Collected, CorrectedRecording, CorrectedSegment};

@@ -70,12 +70,13 @@ impl Step {
         }
     }
 
-    /// What it costs the user, in a sentence.
-    pub fn cost(self) -> &'static str {
+    /// What it costs the user in this stage, in a sentence.
+    pub fn cost(self, stage: Stage) -> &'static str {
         match self {
-            Self::RetryAfterTrim => "That takes a moment; the text stays the same.",
-            Self::RenewEngine => "The model is loaded once more; the text stays the same.",
-            Self::HalveBatch => "It takes longer; the text stays the same.",
+            Self::RetryAfterTrim => "That takes a moment; the result stays the same.",
+            Self::RenewEngine => "The model is loaded once more; the result stays the same.",
+            Self::HalveBatch => "It takes longer; the result stays the same.",
+            Self::LowerPrecision if stage == Stage::Adapt => "What is learned may differ a little.",
             Self::LowerPrecision => "Some words may come out differently from here on.",
             Self::SmallerModel => "Expect more mistakes from here on.",
             Self::Cpu => "It takes several times as long from here on.",
@@ -585,7 +586,7 @@ mod tests {
         let mut told = Vec::new();
         while let Some(rung) = ladder.next(Stage::Transcribe, &state, Trouble::OutOfMemory) {
             let notice = rung.notice();
-            assert!(notice.text.ends_with(rung.step.cost()));
+            assert!(notice.text.ends_with(rung.step.cost(rung.stage)));
             told.push((notice.code.as_str(), notice.severity, notice.text));
             state = rung.to;
         }
@@ -594,7 +595,7 @@ mod tests {
             (
                 "memory.batch_halved",
                 Severity::Info,
-                "Memory ran out during the transcription: the batch was halved from 4 to 2. It takes longer; the text stays the same.".into()
+                "Memory ran out during the transcription: the batch was halved from 4 to 2. It takes longer; the result stays the same.".into()
             )
         );
         assert_eq!(

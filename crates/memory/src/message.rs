@@ -424,5 +424,5 @@ fn pressure(words: &str, kind: DeviceKind, share: f64, relief: &Relief) -> Strin
 
 /// What happened, what was done, what it costs.
 fn step(step: Step, stage: Stage, trouble: Trouble, done: &str) -> String {
-    format!("{} {}: {done}. {}", trouble.words(), stage.moment(), step.cost())
+    format!("{} {}: {done}. {}", trouble.words(), stage.moment(), step.cost(stage))
 }

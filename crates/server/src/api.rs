@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use transcript::export::{self, Format};
 use transcript::{Span, Task, Time};
 use utoipa::ToSchema;
-use wire::{Channels, Event, SpeakerCount, VoiceActivity};
+use wire::{Channels, DecodingOptions, Event, SpeakerCount, VoiceActivity};
 
 use crate::App;
 use crate::access::allowed_file;
@@ -40,6 +40,8 @@ pub struct NewJob {
     prompt: Option<String>,
     /// Words to expect.
     vocabulary: Vec<String>,
+    /// How strongly they are preferred, from 0 to 12; 8 where it is not given.
+    vocabulary_strength: Option<f32>,
     /// From 0 to 1. With 0, higher temperatures follow where the text is not plausible.
     temperature: Option<f32>,
     /// Identify speakers: `true`, or how many there are.
@@ -83,6 +85,7 @@ impl NewJob {
                 | "to"
                 | "voice_activity"
                 | "beam_size"
+                | "vocabulary_strength"
                 | "language_per_region"
                 | "bilingual" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
                 "path" => {
@@ -145,6 +148,10 @@ impl NewJob {
         if self.beam_size == Some(0) {
             return Err(ApiError::parameter("beam_size", "This is a number from 1."));
         }
+        let strengths = 0.0..=DecodingOptions::STRONGEST_VOCABULARY;
+        if self.vocabulary_strength.is_some_and(|strength| !strengths.contains(&strength)) {
+            return Err(ApiError::parameter("vocabulary_strength", "This is a number from 0 to 12."));
+        }
         if self.bilingual && self.task.as_deref() == Some("translate") {
             let message = "The translation of a bilingual transcript stands beside its text: leave out task.";
             return Err(ApiError::parameter("bilingual", message));
@@ -157,6 +164,7 @@ impl NewJob {
             task,
             prompt: self.prompt.clone().filter(|text| !text.trim().is_empty()),
             vocabulary: self.vocabulary.clone(),
+            vocabulary_strength: self.vocabulary_strength,
             temperature,
             speakers,
             voice_activity: voice_activity.transpose()?,

@@ -34,6 +34,8 @@ pub struct Wanted {
     pub task: Task,
     pub prompt: Option<String>,
     pub vocabulary: Vec<String>,
+    /// `None`: as usual.
+    pub vocabulary_strength: Option<f32>,
     /// `None`: those of a job that names none, one after the other.
     pub temperature: Option<f32>,
     /// `None`: speakers are not identified.
@@ -125,6 +127,9 @@ impl Models {
         job.limit = Some(self.longest + Time::from_millis(1000));
         job.decoding.initial_prompt.clone_from(&wanted.prompt);
         job.decoding.vocabulary.clone_from(&wanted.vocabulary);
+        if let Some(strength) = wanted.vocabulary_strength {
+            job.decoding.vocabulary_strength = strength;
+        }
         if let Some(temperature) = wanted.temperature {
             job.decoding.temperatures = vec![temperature];
         }

@@ -7,7 +7,8 @@ use crate::{FilePath, Job};
 /// A model to be adapted to what was said and written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adapt {
-    /// Model, device, threads, memory settings, and where it stands on its ladder; its file is not read.
+    /// Model, device, threads, memory settings, where it stands on its ladder, and as alternatives the ways in which the
+    /// model may be held while it learns; its file is not read.
     pub job: Job,
     /// What is learnt, and what is held back.
     pub lessons: Vec<Lesson>,

@@ -310,6 +310,7 @@ mod tests {
                 beams: Some(5),
                 several_languages: true,
                 words: vec!["Ærø".into()],
+                words_strength: Some(12),
                 prompt: "A talk.".into(),
             },
             sound: Sound { channels: wire::Channels::Right, voice_activity: wire::VoiceActivity::Off },

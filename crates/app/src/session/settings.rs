@@ -99,6 +99,8 @@ pub struct Decoding {
     pub several_languages: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
+    /// How far from its own choice the model may be to write one of them, in nats; `None`: as far as usual.
+    pub words_strength: Option<u32>,
     /// Text that the model takes for what was said before, for names and style; empty: none.
     pub prompt: String,
 }
@@ -141,10 +143,13 @@ impl JobSettings {
         job.language.clone_from(&self.language);
         // The translation follows, once there is what it stands beside.
         job.task = if self.wants_both() { Task::Transcribe } else { self.task };
-        let Decoding { beams, several_languages, words, prompt } = &self.decoding;
+        let Decoding { beams, several_languages, words, words_strength, prompt } = &self.decoding;
         job.decoding.beam_size = beams.map(|beams| beams.clamp(1, MOST_BEAMS) as usize);
         job.decoding.language_per_region = *several_languages;
         job.decoding.vocabulary.clone_from(words);
+        if let Some(nats) = words_strength {
+            job.decoding.vocabulary_strength = *nats as f32;
+        }
         job.decoding.initial_prompt = Some(prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty());
         let Sound { channels, voice_activity } = self.sound;
         job.channels = channels;
@@ -315,7 +320,8 @@ mod tests {
     #[test]
     fn what_is_chosen_is_what_the_job_is_and_what_was_written_down_comes_back() {
         let (words, prompt) = (vec!["Aarhus".into()], " A talk in Aarhus. ".into());
-        let decoding = Decoding { beams: Some(5), several_languages: true, words, prompt };
+        let decoding =
+            Decoding { beams: Some(5), several_languages: true, words, words_strength: Some(4), prompt };
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
@@ -337,6 +343,7 @@ mod tests {
         assert_eq!(job.task, Task::Transcribe, "both: the translation follows");
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (Some(5), true));
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
+        assert_eq!(job.decoding.vocabulary_strength, 4.0);
         assert_eq!(job.decoding.initial_prompt.as_deref(), Some("A talk in Aarhus."));
         assert_eq!((job.channels, job.voice_activity), (Channels::Separate, VoiceActivity::Threshold(0.25)));
         assert_eq!((job.speakers, job.speaker_count), (true, SpeakerCount::exactly(3)));

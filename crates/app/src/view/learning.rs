@@ -42,10 +42,31 @@ pub struct CorrectedText {
     pub document: i64,
     /// The recording's file name.
     pub title: String,
-    /// The corrected segments, as they read now.
-    pub texts: Vec<String>,
+    /// The corrected segments.
+    pub segments: Vec<CorrectedSegment>,
     /// Seconds that training on it takes, about; null: this machine's speed was not measured.
     pub seconds: Option<f64>,
+}
+
+/// A segment that the user corrected.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct CorrectedSegment {
+    /// Its place among the transcript's segments, from 0.
+    pub number: u32,
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub end: f64,
+    /// As it reads now.
+    pub text: String,
+}
+
+impl From<learning::CorrectedSegment> for CorrectedSegment {
+    fn from(it: learning::CorrectedSegment) -> Self {
+        let learning::CorrectedSegment { number, span, text } = it;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Self { number, start: span.start.seconds(), end: span.end.seconds(), text }
+    }
 }
 
 /// What is being learnt, or was last.
@@ -114,7 +135,7 @@ impl Lessons {
         let text = |it: CorrectedRecording| CorrectedText {
             document: it.document.0,
             title: it.title,
-            texts: it.texts,
+            segments: it.segments.into_iter().map(CorrectedSegment::from).collect(),
             seconds: pace.map(|pace| pace * it.seconds),
         };
         let memory = predicted.map(|predicted| predicted.memory);

@@ -31,6 +31,8 @@ pub struct Settings {
     pub several_languages: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
+    /// How far from its own choice the model may be to write one of them, in nats, 0 to 12; null: as far as usual.
+    pub words_strength: Option<u32>,
     /// Text that the model takes for what was said before; empty: none.
     pub prompt: String,
     /// What becomes of several channels.
@@ -90,6 +92,8 @@ pub struct OwnSettings {
     pub several_languages: bool,
     /// As in `Settings`.
     pub words: Vec<String>,
+    /// How far from its own choice the model may be to write one of them, in nats, 0 to 12; null: as far as usual.
+    pub words_strength: Option<u32>,
     /// As in `Settings`.
     pub prompt: String,
     /// As in `Settings`.
@@ -137,7 +141,7 @@ impl Settings {
     /// `folders`.
     pub fn new(settings: session::JobSettings, models: &[ModelRef], folders: &[FilePath]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
-        let session::Decoding { beams, several_languages, words, prompt } = settings.decoding;
+        let session::Decoding { beams, several_languages, words, words_strength, prompt } = settings.decoding;
         Self {
             model: settings.model.as_ref().and_then(index).and_then(|index| u32::try_from(index).ok()),
             language: settings.language,
@@ -146,6 +150,7 @@ impl Settings {
             beams,
             several_languages,
             words,
+            words_strength,
             prompt,
             channels: settings.sound.channels,
             voice_activity: threshold(settings.sound.voice_activity),
@@ -159,14 +164,14 @@ impl Settings {
 
     /// The settings, their model and folder by number among these.
     pub fn chosen(self, models: &[ModelRef], folders: &[FilePath]) -> session::JobSettings {
-        let Self { beams, several_languages, words, prompt, .. } = self;
+        let Self { beams, several_languages, words, words_strength, prompt, .. } = self;
         let voice_activity = self.voice_activity.map_or(VoiceActivity::Off, VoiceActivity::Threshold);
         session::JobSettings {
             model: self.model.and_then(|id| models.get(id as usize).cloned()),
             language: self.language,
             task: if self.translate { Task::Translate } else { Task::Transcribe },
             bilingual: self.bilingual,
-            decoding: session::Decoding { beams, several_languages, words, prompt },
+            decoding: session::Decoding { beams, several_languages, words, words_strength, prompt },
             sound: session::Sound { channels: self.channels, voice_activity },
             speakers: session::Speakers { tell_apart: self.speakers, count: self.speaker_count },
             output: session::Output {
@@ -228,7 +233,7 @@ impl From<Part> for session::Part {
 
 impl From<session::JobSettings> for OwnSettings {
     fn from(settings: session::JobSettings) -> Self {
-        let session::Decoding { beams, several_languages, words, prompt } = settings.decoding;
+        let session::Decoding { beams, several_languages, words, words_strength, prompt } = settings.decoding;
         Self {
             model_folder: settings.model.as_ref().map(|model| model.path.display().to_string()),
             model_name: settings.model.map(|model| model.name),
@@ -238,6 +243,7 @@ impl From<session::JobSettings> for OwnSettings {
             beams,
             several_languages,
             words,
+            words_strength,
             prompt,
             channels: settings.sound.channels,
             voice_activity: threshold(settings.sound.voice_activity),
@@ -258,7 +264,7 @@ impl Preset {
         let wanted = model.as_ref();
         let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
         let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
-        let session::Decoding { beams, several_languages, words, prompt } = decoding;
+        let session::Decoding { beams, several_languages, words, words_strength, prompt } = decoding;
         Self {
             name: preset.name,
             missing_model: model.filter(|_| number.is_none()).map(|path| path.to_string()),
@@ -270,6 +276,7 @@ impl Preset {
                 beams,
                 several_languages,
                 words,
+                words_strength,
                 prompt,
                 channels: sound.channels,
                 voice_activity: threshold(sound.voice_activity),

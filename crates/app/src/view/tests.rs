@@ -133,6 +133,7 @@ fn contract() -> String {
         formats::Learnt,
         formats::AdapterCard,
         Adapter,
+        CorrectedSegment,
         CorrectedText,
         Lessons,
         LearningStage,

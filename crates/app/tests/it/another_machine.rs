@@ -232,6 +232,7 @@ async fn every_setting_reaches_the_other_machine() {
     settings.decoding.beams = Some(5);
     settings.decoding.several_languages = true;
     settings.decoding.words = vec!["Ærø".into(), "Ada, Lovelace".into()];
+    settings.decoding.words_strength = Some(4);
     settings.decoding.prompt = "Eine Rede.".into();
     settings.sound.channels = Channels::Separate;
     settings.sound.voice_activity = VoiceActivity::Threshold(0.25);
@@ -261,6 +262,7 @@ async fn every_setting_reaches_the_other_machine() {
         ("/decoding/language_per_region", "true"),
         ("/decoding/initial_prompt", "\"Eine Rede.\""),
         ("/decoding/vocabulary", "[\"Ærø\",\"Ada, Lovelace\"]"),
+        ("/decoding/vocabulary_strength", "4.0"),
     ] {
         assert_eq!(said.pointer(pointer).map(ToString::to_string).as_deref(), Some(expected), "{pointer}");
     }

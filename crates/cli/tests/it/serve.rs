@@ -281,6 +281,7 @@ fn settings_of_a_job_reach_the_engine() {
         ("task", json!("translate"), "/job/task", json!("translate")),
         ("prompt", json!("Ada"), "/job/decoding/initial_prompt", json!("Ada")),
         ("vocabulary", json!(["Ada", "Grace"]), "/job/decoding/vocabulary", json!(["Ada", "Grace"])),
+        ("vocabulary_strength", json!(2.5), "/job/decoding/vocabulary_strength", json!(2.5)),
         ("temperature", json!(0.5), "/job/decoding/temperatures", json!([0.5])),
         ("speakers", json!(true), "/job/speakers", json!(true)),
         ("speakers", json!(3), "/job/speaker_count/max", json!(3)),

@@ -13,8 +13,8 @@ mod windows;
 use std::path::Path;
 
 use formats::WhisperConfig;
-use memory::ladder::{Installed, Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
-use memory::{DeviceKind, Dimensions, Network, Precision, Scope, Stage, TrainingFootprint};
+use memory::ladder::{Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
+use memory::{Network, Scope, Stage};
 use wire::{Adapt, Adapted, DeviceChoice, ErrorCode, Event, Failure, Job};
 
 use crate::device_context::DeviceContext;
@@ -66,6 +66,10 @@ fn run(
         let text = "Only Whisper models can be adapted.";
         return Err(Failure::new(ErrorCode::ModelUnsupported, text).file(path).into());
     };
+    if asked.settings.precision.is_quantised() {
+        let text = "Matrices of a model that learns are held in 32 or 16 bits.";
+        return Err(Failure::new(ErrorCode::BadSettings, text).file(path).into());
+    }
     let config = WhisperConfig::read(path).map_err(models::Error::from)?;
     let before = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
     let on_cpu = before.as_ref().is_some_and(|state| state.settings.place == Processor::Cpu);
@@ -81,7 +85,7 @@ fn run(
     let vocabulary = models::whisper::vocabulary(path)?;
     let mut state = before.unwrap_or_else(|| top(asked, at));
     emit(Event::Ladder { state: Box::new(state.clone()) });
-    let installed = precisions(&dimensions, asked, &name_of(path, &Marker::read(path)))?;
+    let installed = job.alternatives.iter().map(|known| known.installed.clone()).collect();
     let ladder = Ladder { pins: job.memory.pins(), installed };
     let snapshot = Snapshot::read(asked.folder.as_path(), &request);
     let snapshot = snapshot
@@ -139,8 +143,10 @@ fn top(asked: &Adapt, context: &DeviceContext) -> LadderState {
     let place = if context.is_cpu() { Processor::Cpu } else { Processor::Gpu };
     let most = asked.job.memory.batch_size.unwrap_or(u32::MAX);
     let path = asked.job.model.as_path();
+    // What may take over is known by this name.
+    let known = asked.job.alternatives.first().map(|known| known.installed.model.clone());
     LadderState::new(LadderSettings {
-        model: name_of(path, &Marker::read(path)),
+        model: known.unwrap_or_else(|| name_of(path, &Marker::read(path))),
         precision: asked.settings.precision.as_str().into(),
         batch: asked.settings.batch.min(most).max(1),
         place,
@@ -148,24 +154,6 @@ fn top(asked: &Adapt, context: &DeviceContext) -> LadderState {
         speaker_batch: 1,
         speaker_place: place,
     })
-}
-
-/// How the model's frozen matrices may be held: as asked for, and in 16 bits, which for one that is stored so loses nothing.
-fn precisions(of: &Dimensions, asked: &Adapt, name: &str) -> Result<Vec<Installed>, StageError> {
-    let stored = models::stored_precision(asked.job.model.as_path())?;
-    let halved = if stored == Precision::F16 { Precision::F16 } else { Precision::Bf16 };
-    let bytes = |kind, precision| {
-        TrainingFootprint::of(of, kind, precision, u64::from(asked.settings.rank), 0).weights
-    };
-    let held = |precision: Precision| Installed {
-        model: name.to_owned(),
-        precision: precision.as_str().into(),
-        parameters: of.parameters().total(),
-        gpu_bytes: bytes(DeviceKind::Gpu, precision),
-        host_bytes: bytes(DeviceKind::Host, precision),
-        suits: true,
-    };
-    Ok([asked.settings.precision, halved].map(held).into())
 }
 
 /// Decodes what was not decoded before.

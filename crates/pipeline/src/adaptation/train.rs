@@ -125,7 +125,8 @@ impl<'a> Work<'a> {
 
         let rows = state.settings.batch.max(1) as usize;
         let pressed = *state != LadderState::new(state.settings.clone())
-            || state.settings.batch < settings.batch.max(1);
+            || state.settings.batch < settings.batch.max(1)
+            || state.settings.precision != settings.precision.as_str();
         let roomy = footprint.work(rows as u64, true) <= at.device.budget().free() / ROOMY;
         let keep = if roomy && !pressed { Keep::Everything } else { Keep::Inputs };
         let work = footprint.work(rows as u64, keep == Keep::Everything);

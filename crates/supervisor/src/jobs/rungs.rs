@@ -82,3 +82,55 @@ pub fn take(job: &mut Job, rung: &Rung) {
 pub fn is_comparable(a: &Job, b: &Job) -> bool {
     a.model == b.model && a.device == b.device && a.precision == b.precision && a.memory == b.memory
 }
+
+#[cfg(test)]
+mod tests {
+    use memory::ladder::Step;
+
+    use super::*;
+
+    /// As `learning` asks for it: the model as it is, and with its matrices in 16 bits.
+    fn training(batch: u32) -> Job {
+        let way = |precision: &str, bytes| Alternative {
+            path: "small".into(),
+            installed: Installed {
+                model: "small".into(),
+                precision: precision.into(),
+                parameters: 242_000_000,
+                gpu_bytes: bytes,
+                host_bytes: bytes,
+                suits: true,
+            },
+        };
+        let mut job = Job::new(1, "", "small");
+        job.alternatives = vec![way("f32", 1000), way("bf16", 500)];
+        let settings = LadderSettings { batch, ..top(&job, Processor::Gpu).settings };
+        job.resume.get_or_insert_default().ladder = Some(LadderState::new(settings));
+        job
+    }
+
+    #[test]
+    fn training_that_dies_of_memory_goes_on_with_less_of_it() {
+        let mut job = training(2);
+        let mut taken = Vec::new();
+        while let Some((rung, next)) = step_down_in(Stage::Adapt, &job, Processor::Gpu) {
+            let to = &rung.to.settings;
+            taken.push((rung.step, to.batch, to.precision.clone(), to.place));
+            job = next;
+        }
+        let step = |step, precision: &str, place| (step, 1, precision.to_owned(), place);
+        assert_eq!(
+            taken,
+            [
+                step(Step::HalveBatch, "f32", Processor::Gpu),
+                step(Step::LowerPrecision, "bf16", Processor::Gpu),
+                step(Step::Cpu, "bf16", Processor::Cpu),
+            ]
+        );
+
+        let mut pinned = training(1);
+        pinned.memory.pins.precision = true;
+        let (rung, _) = step_down_in(Stage::Adapt, &pinned, Processor::Gpu).unwrap();
+        assert_eq!(rung.step, Step::Cpu);
+    }
+}

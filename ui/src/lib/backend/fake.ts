@@ -39,7 +39,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, bilingual: false, beams: null, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
+  settings: Settings = { model: 0, language: null, translate: false, bilingual: false, beams: null, several_languages: false, words: [], words_strength: null, prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -241,7 +241,7 @@ export class FakeBackend implements Backend {
           { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
         ];
         this.#advance(FILES.slice(0, 4), 14);
-        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], words_strength: null, prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
         this.#change(3, { watched: true, duration: 754 });
         this.#change(4, { own, duration: 61 });
       },

@@ -848,6 +848,10 @@ several_languages: boolean,
  */
 words: Array<string>, 
 /**
+ * How far from its own choice the model may be to write one of them, in nats, 0 to 12; null: as far as usual.
+ */
+words_strength: number | null, 
+/**
  * Text that the model takes for what was said before; empty: none.
  */
 prompt: string, 
@@ -918,6 +922,10 @@ several_languages: boolean,
  * As in `Settings`.
  */
 words: Array<string>, 
+/**
+ * How far from its own choice the model may be to write one of them, in nats, 0 to 12; null: as far as usual.
+ */
+words_strength: number | null, 
 /**
  * As in `Settings`.
  */
@@ -2820,6 +2828,27 @@ card: AdapterCard | null,
 failure: Failure | null, };
 
 /**
+ * A segment that the user corrected.
+ */
+export type CorrectedSegment = { 
+/**
+ * Its place among the transcript's segments, from 0.
+ */
+number: number, 
+/**
+ * Seconds.
+ */
+start: number, 
+/**
+ * Seconds.
+ */
+end: number, 
+/**
+ * As it reads now.
+ */
+text: string, };
+
+/**
  * A transcript with corrections.
  */
 export type CorrectedText = { 
@@ -2832,9 +2861,9 @@ document: number,
  */
 title: string, 
 /**
- * The corrected segments, as they read now.
+ * The corrected segments.
  */
-texts: Array<string>, 
+segments: Array<CorrectedSegment>, 
 /**
  * Seconds that training on it takes, about; null: this machine's speed was not measured.
  */

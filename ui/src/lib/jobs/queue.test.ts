@@ -86,7 +86,7 @@ test("a file that is added twice can be told apart", async () => {
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);
-  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: false, words: [], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: true, speaker_count: 2, output_folder: null, name_template: "", when_finished: null };
+  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: false, words: [], words_strength: null, prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: true, speaker_count: 2, output_folder: null, name_template: "", when_finished: null };
   const [first] = steno.jobs;
   if (!first) throw new Error("there is no job");
   backend.emit({ kind: "jobs", changed: [{ ...first, duration: 754, watched: true, own }], removed: [], order: null });
@@ -261,9 +261,11 @@ test("channels, speech, the text before and the accuracy are set for all, for on
     ["all-channels", "separate", "channels", "separate"],
     ["all-prompt", " Ærø ", "prompt", "Ærø"],
     ["all-threshold", "0,3", "voice_activity", 0.3],
+    ["all-words", "Ærø", "words", ["Ærø"]],
+    ["all-words-strength", "12", "words_strength", 12],
   ] as const) {
     await fireEvent.change(screen.getByTestId(field), { target: { value } });
-    await waitFor(() => expect(steno.setup?.settings[setting]).toBe(expected));
+    await waitFor(() => expect(steno.setup?.settings[setting]).toEqual(expected));
     await view.rerender({ steno, setup: steno.setup });
   }
   expect(screen.getByText(t.decoding.beamsHint(5))).toBeTruthy();

@@ -1,7 +1,7 @@
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
 import { beforeAll, expect, test, vi } from "vitest";
 import { FakeBackend } from "../backend/fake";
-import type { Adapter, AdapterFigures } from "../generated/contract";
+import type { Adapter, AdapterFigures, CorrectedSegment } from "../generated/contract";
 import { Steno } from "../steno.svelte";
 import { fillIn } from "../testing";
 import { t } from "../text";
@@ -34,6 +34,8 @@ const ADAPTER: Adapter = {
   },
 };
 
+const said = (...texts: string[]): CorrectedSegment[] => texts.map((text, number) => ({ number, start: 3 * number, end: 3 * number + 3, text }));
+
 async function page(change: (backend: FakeBackend) => void): Promise<[FakeBackend, Steno]> {
   const backend = new FakeBackend(1);
   backend.settings = { ...backend.settings, model: 1 };
@@ -45,22 +47,22 @@ async function page(change: (backend: FakeBackend) => void): Promise<[FakeBacken
 }
 
 test("a model learns from the transcripts that are ticked, says how far it is, and is stopped", async () => {
-  const texts = ["He takes Zolmivane.", "So does she."];
+  const segments = said("He takes Zolmivane.", "So does she.");
   const [backend] = await page((backend) => {
-    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts, seconds: 240 }, { document: 5, title: "b.wav", texts: ["No."], seconds: 60 }] };
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", segments, seconds: 240 }, { document: 5, title: "b.wav", segments: said("No."), seconds: 60 }] };
   });
   await waitFor(() => expect(screen.getAllByTestId("lesson").length).toBe(2));
   expect(screen.getByTestId("lessons").textContent).toContain("He takes Zolmivane.");
-  const said = () => screen.getByTestId("learning-plan").textContent ?? "";
-  expect(said()).toContain(t.learning.plan(3, "whisper-small"));
-  expect(said()).toContain(t.learning.takes("5 min"));
+  const plan = () => screen.getByTestId("learning-plan").textContent ?? "";
+  expect(plan()).toContain(t.learning.plan(3, "whisper-small"));
+  expect(plan()).toContain(t.learning.takes("5 min"));
   await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
-  await waitFor(() => expect(said()).toContain(t.learning.tooFew));
+  await waitFor(() => expect(plan()).toContain(t.learning.tooFew));
   expect((screen.getByTestId("start-learning") as HTMLButtonElement).disabled).toBe(true);
   await fireEvent.click(screen.getAllByTestId("lesson")[0] as HTMLElement);
   await fireEvent.click(screen.getAllByTestId("lesson")[1] as HTMLElement);
-  await waitFor(() => expect(said()).toContain(t.learning.plan(2, "whisper-small")));
-  expect(said()).toContain(t.learning.takes("4 min"));
+  await waitFor(() => expect(plan()).toContain(t.learning.plan(2, "whisper-small")));
+  expect(plan()).toContain(t.learning.takes("4 min"));
   await fireEvent.click(screen.getByTestId("start-learning"));
   await waitFor(() => expect(screen.getByTestId("learning-run").dataset["stage"]).toBe("training"));
   expect(backend.learntFrom).toEqual([4]);
@@ -73,7 +75,7 @@ test("a model learns from the transcripts that are ticked, says how far it is, a
 
 test("when it is done, the words that got better are shown, and what was learned is in the list", async () => {
   const [backend] = await page((backend) => {
-    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", texts: ["a", "b"], seconds: null }] };
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", segments: said("a", "b"), seconds: null }] };
   });
   await screen.findByTestId("learning-plan");
   expect(screen.getByTestId("learning-plan").textContent).toContain(t.learning.takesUnknown);
@@ -139,4 +141,16 @@ test("what was held back is drawn at the end of each round", () => {
   expect(heldBack).toEqual([4, null, 2.5, null]);
   // It went on from the second step.
   expect(curves({ losses: [[3, 1]], held_back: [[2, 2.5]] })).toEqual([[0, 1, 2, 3], [null, null, null, 1], [null, null, 2.5, null]]);
+});
+
+test("a correction that is learned from is played in its transcript", async () => {
+  const [, steno] = await page((backend) => {
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 1, title: "a.wav", segments: said("one", "two"), seconds: null }] };
+  });
+  const play = await screen.findAllByTestId("play-lesson");
+  expect(play[1]?.getAttribute("aria-label")).toBe(t.history.play("0:03", "a.wav"));
+  await fireEvent.click(play[1] as HTMLElement);
+  await waitFor(() => expect(steno.view).toBe("recordings"));
+  expect(steno.editor?.wanted).toBe(1);
+  expect(steno.editor?.toHear).toEqual({ start: 3, end: 6 });
 });

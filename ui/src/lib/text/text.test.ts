@@ -52,6 +52,7 @@ const NOTICES: NoticeMessage[] = [
   { code: "memory.engine_renewed", data: { stage: "transcribe", trouble: "died" } },
   { code: "memory.batch_halved", data: { ...AT, speakers: false, from: 8, to: 4 } },
   { code: "memory.batch_halved", data: { stage: "diarize", trouble: "device_error", speakers: true, from: 8, to: 4 } },
+  { code: "memory.precision_lowered", data: { stage: "adapt", trouble: "out_of_memory", model: "small", from: "f32", to: "bf16" } },
   { code: "memory.precision_lowered", data: { ...AT, model: "large-v3", from: "f16", to: "q8_0" } },
   { code: "memory.smaller_model", data: { ...AT, from: "large-v3", to: "whisper-small" } },
   { code: "memory.moved_to_cpu", data: { stage: "transcribe", trouble: "killed" } },

@@ -129,13 +129,13 @@ export const engine: EngineText = {
     "memory.spike": ({ before, after, peak, held }) =>
       `Zwischen „${engine.checkpoints[before]}“ und „${engine.checkpoints[after]}“ stieg der Verbrauch kurz auf ${memorySize(peak)} und fiel auf ${memorySize(held)} zurück. Ein kleinerer Stapel senkt solche Spitzen.`,
     "memory.unavailable": () => "Der Speicherverbrauch kann nicht gemessen werden.",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "Ungenutzter Speicher wurde freigegeben, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "Ungenutzter Speicher wurde freigegeben, derselbe Schritt wird wiederholt. Das Ergebnis bleibt gleich."),
     "memory.engine_renewed": ({ stage, trouble }) =>
-      step(trouble, stage, "Die Engine wurde neu gestartet, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
+      step(trouble, stage, "Die Engine wurde neu gestartet, derselbe Schritt wird wiederholt. Das Ergebnis bleibt gleich."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `Der ${speakers ? "Stapel für Sprecher" : "Stapel"} wurde von ${from} auf ${to} halbiert. Das dauert länger; der Text bleibt gleich.`),
+      step(trouble, stage, `Der ${speakers ? "Stapel für Sprecher" : "Stapel"} wurde von ${from} auf ${to} halbiert. Das dauert länger; das Ergebnis bleibt gleich.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model} läuft in ${to} statt ${from} weiter. Ab hier können einzelne Wörter anders ausfallen.`),
+      step(trouble, stage, `${model} läuft in ${to} statt ${from} weiter. ${stage === "adapt" ? "Das Gelernte kann etwas anders ausfallen." : "Ab hier können einzelne Wörter anders ausfallen."}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} läuft anstelle von ${from} weiter. Ab hier ist mit mehr Fehlern zu rechnen.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "Der Auftrag läuft auf dem Prozessor weiter. Ab hier dauert es ein Mehrfaches."),

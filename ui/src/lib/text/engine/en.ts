@@ -140,13 +140,13 @@ export const engine: EngineText = {
     "memory.spike": ({ before, after, peak, held }) =>
       `Between “${engine.checkpoints[before]}” and “${engine.checkpoints[after]}” memory rose to ${memorySize(peak)} for a moment and fell back to ${memorySize(held)}. A smaller batch reduces such peaks.`,
     "memory.unavailable": () => "Memory use can’t be measured.",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "unused memory was released, and the same step is retried. The text stays the same."),
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "unused memory was released, and the same step is retried. The result stays the same."),
     "memory.engine_renewed": ({ stage, trouble }) =>
-      step(trouble, stage, "the engine was restarted, and the same step is retried. The text stays the same."),
+      step(trouble, stage, "the engine was restarted, and the same step is retried. The result stays the same."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `the ${speakers ? "speaker batch" : "batch"} was halved from ${from} to ${to}. It takes longer; the text stays the same.`),
+      step(trouble, stage, `the ${speakers ? "speaker batch" : "batch"} was halved from ${from} to ${to}. It takes longer; the result stays the same.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model} continues in ${to} instead of ${from}. Some words may come out differently from here on.`),
+      step(trouble, stage, `${model} continues in ${to} instead of ${from}. ${stage === "adapt" ? "What is learned may differ a little." : "Some words may come out differently from here on."}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} continues in place of ${from}. Expect more mistakes from here on.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "the job continues on the CPU. It takes several times as long from here on."),

@@ -129,12 +129,12 @@ export const engine: EngineText = {
     "memory.spike": ({ before, after, peak, held }) =>
       `Entre «${engine.checkpoints[before]}» y «${engine.checkpoints[after]}» la memoria subió un momento a ${memorySize(peak)} y volvió a ${memorySize(held)}. Un lote más pequeño reduce estos picos.`,
     "memory.unavailable": () => "No se puede medir el uso de memoria.",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "se liberó la memoria sin usar y se repite el mismo paso. El texto no cambia."),
-    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "se reinició el motor y se repite el mismo paso. El texto no cambia."),
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "se liberó la memoria sin usar y se repite el mismo paso. El resultado no cambia."),
+    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "se reinició el motor y se repite el mismo paso. El resultado no cambia."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `el lote${speakers ? " de hablantes" : ""} se redujo a la mitad, de ${from} a ${to}. Tarda más; el texto no cambia.`),
+      step(trouble, stage, `el lote${speakers ? " de hablantes" : ""} se redujo a la mitad, de ${from} a ${to}. Tarda más; el resultado no cambia.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model} continúa en ${to} en lugar de ${from}. A partir de aquí, algunas palabras pueden salir distintas.`),
+      step(trouble, stage, `${model} continúa en ${to} en lugar de ${from}. ${stage === "adapt" ? "Lo aprendido puede variar un poco." : "A partir de aquí, algunas palabras pueden salir distintas."}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} continúa en lugar de ${from}. A partir de aquí cabe esperar más errores.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "el trabajo continúa en la CPU. A partir de aquí tarda varias veces más."),

@@ -131,12 +131,12 @@ export const engine: EngineText = {
       `Entre « ${engine.checkpoints[before]} » et « ${engine.checkpoints[after]} », la mémoire est montée un instant à ${memorySize(peak)}, puis redescendue à ${memorySize(held)}. Un lot plus petit réduit un tel pic.`,
     "memory.unavailable": () => "L’utilisation de la mémoire ne peut pas être mesurée.",
     "memory.retried": ({ stage, trouble }) =>
-      step(trouble, stage, "la mémoire inutilisée a été libérée et la même étape est reprise. Le texte reste le même."),
-    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "le moteur a été redémarré et la même étape est reprise. Le texte reste le même."),
+      step(trouble, stage, "la mémoire inutilisée a été libérée et la même étape est reprise. Le résultat reste le même."),
+    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "le moteur a été redémarré et la même étape est reprise. Le résultat reste le même."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `le lot${speakers ? " des locuteurs" : ""} a été réduit de moitié, de ${from} à ${to}. C’est plus long ; le texte reste le même.`),
+      step(trouble, stage, `le lot${speakers ? " des locuteurs" : ""} a été réduit de moitié, de ${from} à ${to}. C’est plus long ; le résultat reste le même.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model} continue en ${to} au lieu de ${from}. À partir d’ici, certains mots peuvent différer.`),
+      step(trouble, stage, `${model} continue en ${to} au lieu de ${from}. ${stage === "adapt" ? "Ce qui est appris peut légèrement différer." : "À partir d’ici, certains mots peuvent différer."}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} continue à la place de ${from}. Attendez-vous à plus d’erreurs à partir d’ici.`),
     "memory.moved_to_cpu": ({ stage, trouble }) =>

@@ -129,12 +129,12 @@ export const engine: EngineText = {
     "memory.spike": ({ before, after, peak, held }) =>
       `「${engine.checkpoints[before]}」と「${engine.checkpoints[after]}」の間で、メモリの使用量が一時的に${memorySize(peak)}まで増え、${memorySize(held)}に戻りました。バッチを小さくするとこのピークは下がります。`,
     "memory.unavailable": () => "メモリの使用量を測定できません。",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "未使用のメモリを解放し、同じ処理をやり直します。テキストは変わりません。"),
-    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "エンジンを再起動し、同じ処理をやり直します。テキストは変わりません。"),
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "未使用のメモリを解放し、同じ処理をやり直します。結果は変わりません。"),
+    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "エンジンを再起動し、同じ処理をやり直します。結果は変わりません。"),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `${speakers ? "話者のバッチ" : "バッチ"}を${from}から${to}に半減しました。時間は長くなりますが、テキストは変わりません。`),
+      step(trouble, stage, `${speakers ? "話者のバッチ" : "バッチ"}を${from}から${to}に半減しました。時間は長くなりますが、結果は変わりません。`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model}を${from}ではなく${to}で続行します。以降、一部の単語が異なる場合があります。`),
+      step(trouble, stage, `${model}を${from}ではなく${to}で続行します。${stage === "adapt" ? "学習した内容が少し異なる場合があります。" : "以降、一部の単語が異なる場合があります。"}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) => step(trouble, stage, `${from}の代わりに${to}で続行します。以降、誤りが増える可能性があります。`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "CPUで続行します。以降、数倍の時間がかかります。"),
     "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "話者は識別されません。誰が話しているかは文字起こしに記録されません。"),

@@ -127,12 +127,12 @@ export const engine: EngineText = {
     "memory.spike": ({ before, after, peak, held }) =>
       `在“${engine.checkpoints[before]}”与“${engine.checkpoints[after]}”之间，内存短暂升至 ${memorySize(peak)}，随后回落到 ${memorySize(held)}。减小批次可降低这样的峰值。`,
     "memory.unavailable": () => "无法测量内存占用。",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "已释放未使用的内存，并重试同一步骤。文本不变。"),
-    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "引擎已重新启动，并重试同一步骤。文本不变。"),
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "已释放未使用的内存，并重试同一步骤。结果不变。"),
+    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "引擎已重新启动，并重试同一步骤。结果不变。"),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
-      step(trouble, stage, `${speakers ? "说话人批次" : "批次"}已从 ${from} 减半为 ${to}。耗时更长；文本不变。`),
+      step(trouble, stage, `${speakers ? "说话人批次" : "批次"}已从 ${from} 减半为 ${to}。耗时更长；结果不变。`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
-      step(trouble, stage, `${model} 以 ${to} 代替 ${from} 继续。此后个别词语可能有所不同。`),
+      step(trouble, stage, `${model} 以 ${to} 代替 ${from} 继续。${stage === "adapt" ? "学到的内容可能略有不同。" : "此后个别词语可能有所不同。"}`),
     "memory.smaller_model": ({ stage, trouble, from, to }) => step(trouble, stage, `由 ${to} 代替 ${from} 继续。此后错误可能增多。`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "任务在 CPU 上继续。此后耗时为原来的数倍。"),
     "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "不再识别说话人。文稿不会标明谁在说话。"),
