@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use transcript::Task;
-use wire::Job;
+use wire::{ByLanguage, Job};
 
 use crate::adapters::Adapters;
 use crate::alternatives::with_alternatives;
@@ -14,24 +14,26 @@ use crate::model_info::{self, ModelInfo};
 use crate::speed::{self, Measured};
 use crate::{ModelRef, list_models};
 use config::Preferences;
+use supervisor::ModelChoice;
 
 /// Less sure than this, a language does not change the model.
 const SURE: f32 = 0.5;
 
-/// The model that hears the language of a job with `model`, which then follows from it, where the user wants that and it
-/// may make a difference: no language is named, and a model is installed that is recommended for some languages alone.
-/// It is `model` itself, or, where that does not hear languages, the one that is recommended for all of them. `None`:
-/// the job keeps its model. Reads what the models' files and the device say.
-pub fn hearer(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<ModelRef> {
+/// The wish that the model of a job with `model` follow from its language, where the user wants that and it may make a
+/// difference: no language is named, and a model is installed that is recommended for some languages alone. The language
+/// is heard with `model` itself, or, where that does not hear languages, with the one that is recommended for all of them.
+/// `None`: the job keeps its model. Reads what the models' files and the device say.
+pub fn wish(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<Box<ByLanguage>> {
     let is_open = job.language.is_none() && job.task == Task::Transcribe;
     if !preferences.model_by_language || !is_open || job.decoding.language_per_region {
         return None;
     }
     let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok();
-    hearer_among(&list_models(), model, job, device.as_ref(), &speed::measured())
+    let hearer = hearer(&list_models(), model, job, device.as_ref(), &speed::measured())?;
+    Some(Box::new(ByLanguage { hearer: absolute(&hearer.path).into(), answer: None }))
 }
 
-fn hearer_among(
+fn hearer(
     models: &[ModelRef],
     model: &ModelRef,
     job: &Job,
@@ -42,28 +44,37 @@ fn hearer_among(
     let may_follow = |model: &&ModelRef| {
         !model.demonstration && network(model).is_some_and(|network| is_for_some_languages(&network))
     };
-    let hears = |model: &&ModelRef| network(model).is_some_and(|network| network.abilities.finds_language);
+    // What knows English alone takes everything for English.
+    let hears = |model: &&ModelRef| {
+        network(model).is_some_and(|network| network.multilingual && network.abilities.finds_language)
+    };
     models.iter().find(may_follow)?;
     if hears(&model) {
         return Some(model.clone());
     }
-    // The choice is made among the installed models, of which a folder that was named may be none.
-    models.iter().find(|installed| installed.path == model.path)?;
     models.get(recommended(models, job, device?, measured)?).filter(hears).cloned()
 }
 
+/// Whether it is recommended for some languages, of which there are several: those that know English alone write it without
+/// punctuation.
 fn is_for_some_languages(network: &ModelInfo) -> bool {
-    network.abilities.good_at.is_some() && network.abilities.is_measured
+    network.abilities.good_at.is_some() && network.abilities.is_measured && network.multilingual
 }
 
-/// The job with the installed model that is recommended for the language that was heard, and that model's name. `None`
-/// where the language is not sure, where no other model is recommended for it, and where the job asks for what that
-/// model can't do. To be given to a `Supervisor` as its `choose_model`; `heard` has the likeliest language first.
-pub fn choose(job: &Job, heard: &[(String, f32)]) -> Option<(Job, String)> {
-    let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok()?;
-    choose_among(&list_models(), job, heard, &device, &speed::measured())
+/// Prepares the choice of the installed model that is recommended for the language of a job: with the memory that is free
+/// now, before a model is loaded to hear it. See [`supervisor::ChooseModel`].
+pub fn choose(job: &Job) -> ModelChoice {
+    let (models, measured) = (list_models(), speed::measured());
+    let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok();
+    let job = job.clone();
+    Box::new(move |heard| {
+        let device = device?;
+        choose_among(&models, &job, heard, &device, &measured)
+    })
 }
 
+/// `None` where the language is not sure, where the job's own model is as good for it, and where the job asks for what the
+/// other one can't do.
 fn choose_among(
     models: &[ModelRef],
     job: &Job,
@@ -74,20 +85,29 @@ fn choose_among(
     let (language, _) = heard.first().filter(|(_, probability)| *probability >= SURE)?;
     let of_language = Job { language: Some(language.clone()), ..job.clone() };
     let model = models.get(recommended(models, &of_language, device, measured)?)?;
-    let network = model_info::read(&model.path).ok().filter(is_for_some_languages)?;
-    if model.path == job.model.as_path() || model_info::refusal(&network, &model.name, false, job).is_some() {
+    let network = model_info::read(&model.path).ok()?;
+    let own = model_info::read(job.model.as_path()).ok()?;
+    // A larger or smaller one of the same kind was not chosen.
+    let is_better = match own.abilities.good_at {
+        None => is_for_some_languages(&network) || !own.multilingual,
+        Some(languages) => !languages.contains(&language.as_str()),
+    };
+    let is_refused = model_info::refusal(&network, &model.name, false, job).is_some();
+    if model.path == job.model.as_path() || !is_better || is_refused {
         return None;
     }
-    // A journal may be read in another working folder.
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
-    let adapter = Adapters::switched_on(&model.path);
-    let next = Job { model: absolute(&model.path).into(), adapter, model_by_language: false, ..of_language };
-    let mut next = with_alternatives(next);
+    let (path, adapter) = (absolute(&model.path), Adapters::switched_on(&model.path));
+    let mut next = with_alternatives(Job { model: path.into(), adapter, ..of_language });
     for other in &mut next.alternatives {
         other.path = absolute(other.path.as_path()).into();
     }
     model_info::restrict(&network, &mut next);
     Some((next, model.name.clone()))
+}
+
+/// A journal may be read in another working folder.
+fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.into())
 }
 
 #[cfg(test)]
@@ -103,16 +123,19 @@ mod tests {
         models: Vec<ModelRef>,
     }
 
-    /// Whisper base, and a Parakeet.
+    /// Whisper base, a Parakeet for many languages, and one of each for English alone.
     fn installed() -> Installed {
         let folder = tempfile::tempdir().unwrap();
-        let whisper = describe(folder.path(), "base", "F16", None).unwrap();
-        let parakeet = folder.path().join("parakeet");
-        let size = ParakeetSize::named("parakeet-tiny").unwrap();
-        write_parakeet_model(&parakeet, size, &Options::default()).unwrap();
         let model =
             |name: &str, path| ModelRef { name: name.into(), path, demonstration: false, note: None };
-        let models = vec![model("base", whisper), model("parakeet", parakeet)];
+        let whisper = |name: &str| model(name, describe(folder.path(), name, "F16", None).unwrap());
+        let parakeet = |name: &str| {
+            let path = folder.path().join(name);
+            write_parakeet_model(&path, ParakeetSize::named(name).unwrap(), &Options::default()).unwrap();
+            model(name, path)
+        };
+        let models =
+            vec![whisper("base"), parakeet("parakeet-tiny"), whisper("base.en"), parakeet("parakeet-tiny-ctc")];
         Installed { _folder: folder, models }
     }
 
@@ -123,51 +146,62 @@ mod tests {
     #[test]
     fn the_model_that_is_recommended_for_the_language_takes_over() {
         let installed = installed();
-        let job = Job::new(NO_JOB, "talk.wav", installed.models[0].path.as_path());
+        // The one for English alone has as many parameters, and no punctuation.
+        let models = &installed.models[..3];
+        let job = |model: usize| Job::new(NO_JOB, "talk.wav", models[model].path.as_path());
         let chosen = |job: &Job, language: &str, probability| {
             let heard = [(language.to_owned(), probability), ("xx".to_owned(), 0.0)];
-            choose_among(&installed.models, job, &heard, &device(), &[]).map(|(_, name)| name)
+            choose_among(models, job, &heard, &device(), &[]).map(|(_, name)| name)
         };
         // Japanese it does not know, and Swedish not well.
-        for (language, probability, expected) in [
-            ("de", 0.9, Some("parakeet")),
-            ("en", 0.5, Some("parakeet")),
-            ("de", 0.4, None),
-            ("ja", 0.9, None),
-            ("sv", 0.9, None),
+        for (own, language, probability, expected) in [
+            (0, "de", 0.9, Some("parakeet-tiny")),
+            (0, "en", 0.5, Some("parakeet-tiny")),
+            (0, "de", 0.4, None),
+            (0, "ja", 0.9, None),
+            (0, "sv", 0.9, None),
+            (1, "de", 0.9, None),
+            (1, "ja", 0.9, Some("base")),
+            (1, "sv", 0.9, Some("base")),
+            // Whatever it may be, the chosen one stays.
+            (1, "sv", 0.4, None),
+            (2, "ja", 0.9, Some("base")),
         ] {
-            assert_eq!(chosen(&job, language, probability).as_deref(), expected, "{language} {probability}");
+            let found = chosen(&job(own), language, probability);
+            assert_eq!(found.as_deref(), expected, "{own} {language} {probability}");
         }
         // What the other model can't be asked for keeps the job where it is.
-        let mut prompted = job.clone();
+        let mut prompted = job(0);
         prompted.decoding.initial_prompt = Some("Ada".into());
         assert_eq!(chosen(&prompted, "de", 0.9), None);
 
         let heard = [("de".to_owned(), 0.9)];
-        let (next, _) = choose_among(&installed.models, &job, &heard, &device(), &[]).unwrap();
-        assert_eq!(next.model.as_path(), installed.models[1].path);
+        let (next, _) = choose_among(models, &job(0), &heard, &device(), &[]).unwrap();
+        assert_eq!(next.model.as_path(), models[1].path);
         // It finds the language by itself, and its own ways to be held come first on the ladder.
-        assert_eq!((next.language.as_deref(), next.model_by_language), (None, false));
+        assert_eq!(next.language, None);
         assert_eq!(next.alternatives[0].path, next.model);
     }
 
     #[test]
     fn the_language_is_heard_where_that_may_make_a_difference() {
         let installed = installed();
-        let [whisper, parakeet] = [&installed.models[0], &installed.models[1]];
-        let heard_by = |models: &[ModelRef], model: &ModelRef| {
+        let [whisper, parakeet, english, ctc] = &installed.models[..] else { panic!() };
+        let heard_by = |models: &[&ModelRef], model: &ModelRef| {
+            let models: Vec<ModelRef> = models.iter().copied().cloned().collect();
             let job = Job::new(NO_JOB, "talk.wav", model.path.as_path());
-            hearer_among(models, model, &job, Some(&device()), &[]).map(|model| model.name)
+            hearer(&models, model, &job, Some(&device()), &[]).map(|model| model.name)
         };
-        assert_eq!(heard_by(&installed.models, whisper).as_deref(), Some("base"));
-        // A Parakeet does not hear languages, so that a Whisper does.
-        assert_eq!(heard_by(&installed.models, parakeet).as_deref(), Some("base"));
-        assert_eq!(heard_by(&installed.models[..1], whisper), None);
-        let elsewhere = ModelRef { path: "elsewhere".into(), ..parakeet.clone() };
-        assert_eq!(heard_by(&installed.models, &elsewhere), None);
-        assert_eq!(heard_by(&installed.models[1..], parakeet), None);
+        assert_eq!(heard_by(&[whisper, parakeet], whisper).as_deref(), Some("base"));
+        // Neither hears languages, so that a Whisper for all of them does.
+        assert_eq!(heard_by(&[whisper, parakeet], parakeet).as_deref(), Some("base"));
+        assert_eq!(heard_by(&[whisper, parakeet, english], english).as_deref(), Some("base"));
+        assert_eq!(heard_by(&[whisper], whisper), None);
+        assert_eq!(heard_by(&[parakeet], parakeet), None);
+        assert_eq!(heard_by(&[english, parakeet], english), None);
+        assert_eq!(heard_by(&[whisper, ctc], whisper), None);
         let demonstration = ModelRef { demonstration: true, ..parakeet.clone() };
-        assert_eq!(heard_by(&[whisper.clone(), demonstration], whisper), None);
+        assert_eq!(heard_by(&[whisper, &demonstration], whisper), None);
     }
 
     #[test]
@@ -181,8 +215,8 @@ mod tests {
         let told = Job { language: Some("de".into()), ..job() };
         let translated = Job { task: Task::Translate, ..job() };
         for closed in [per_region, told, translated] {
-            assert_eq!(hearer(&model, &closed, &preferences), None);
+            assert_eq!(wish(&model, &closed, &preferences), None);
         }
-        assert_eq!(hearer(&model, &job(), &Preferences::default()), None);
+        assert_eq!(wish(&model, &job(), &Preferences::default()), None);
     }
 }

@@ -133,7 +133,7 @@ pub struct Transcribe {
     pub model: Option<OsString>,
 
     /// Identify the language first, then transcribe with the installed model that is recommended for it
-    #[arg(long, conflicts_with_all = ["task", "translate", "language_per_region"])]
+    #[arg(long, conflicts_with_all = ["translate", "language_per_region"])]
     pub model_by_language: bool,
 
     /// Spoken language, as a two-letter code (en, de, ...); auto detects it

@@ -8,7 +8,7 @@ use supervisor::{Supervisor, SupervisorOptions};
 use transcript::Task;
 use transcript::export::{Format, Options};
 use transcript::save::Existing;
-use wire::{FilePath, Job, JobId, NO_JOB};
+use wire::{ByLanguage, FilePath, Job, JobId, NO_JOB};
 
 use crate::args::{Decoding, Sound, SpeakerCounts, SpeakerModel, Transcribe};
 use crate::console::Console;
@@ -23,8 +23,9 @@ use crate::timings::Timings;
 use crate::values::Language;
 use crate::{models, spool, stored};
 
-const NO_CHOICE_BY_LANGUAGE: &str = "--model-by-language changes nothing here: it needs an open language, a Whisper \
-     model, and one that is recommended for some languages alone, such as parakeet-tdt-0.6b-v3.";
+const NO_CHOICE_BY_LANGUAGE: &str = "--model-by-language changes nothing here: it needs recordings that are transcribed \
+     in whatever language they have, a Whisper model for all languages, and one that is recommended for some of them, such \
+     as parakeet-tdt-0.6b-v3.";
 
 pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
     let timings = args.timings.then(Timings::begin);
@@ -136,12 +137,10 @@ fn items(
         Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
 
-    let hearer = hearer(args, &model, preferences);
-    if args.model_by_language && hearer.is_none() {
+    let by_language = by_language(args, &model, preferences);
+    if args.model_by_language && by_language.is_none() {
         runner.console.info(NO_CHOICE_BY_LANGUAGE);
     }
-    let by_language = hearer.is_some();
-    let model = hearer.unwrap_or(model);
 
     if args.speakers.count().is_some()
         && let Err(failure) = SpeakerModel::check(preferences)
@@ -170,7 +169,7 @@ fn items(
             let why = "another recording has the same name";
             runner.console.info(&format!("{}: results are named {name}, since {why}", wire::shown(&file)));
         }
-        let job = Job { model_by_language: by_language, ..job(id, &file, &model.path, args) };
+        let job = Job { by_language: by_language.clone(), ..job(id, &file, &model.path, args) };
         let job = template.fill(job);
         items.push(Item { id, file, job, output, request: request.clone(), key: None });
     }
@@ -180,12 +179,12 @@ fn items(
     Ok(items)
 }
 
-/// The model that hears the language which the model follows from; `None` where it does not. A model that is named goes
-/// before the settings, and not before the option.
-fn hearer(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<ModelRef> {
+/// The wish that the model follow from the language. A model that is named goes before the settings, and not before the
+/// option.
+fn by_language(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<Box<ByLanguage>> {
     let is_wanted = args.model_by_language || args.model.is_none();
     let asked = || job(NO_JOB, Path::new(""), &model.path, args);
-    is_wanted.then(|| by_language::hearer(model, &asked(), preferences)).flatten()
+    is_wanted.then(|| by_language::wish(model, &asked(), preferences)).flatten()
 }
 
 /// The job that the arguments ask for; what they leave open stays the default.

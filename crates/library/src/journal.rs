@@ -234,7 +234,7 @@ impl Journal {
         })
     }
 
-    /// Replaces a job whose model followed from its language. The recording stays the one that it was added with.
+    /// Replaces a job of which it was decided which model follows from its language. The recording stays the one that it was added with.
     ///
     /// # Errors
     /// If the journal can't be written.

@@ -150,7 +150,8 @@ impl NewJob {
         }
         let strengths = 0.0..=DecodingOptions::STRONGEST_VOCABULARY;
         if self.vocabulary_strength.is_some_and(|strength| !strengths.contains(&strength)) {
-            return Err(ApiError::parameter("vocabulary_strength", "This is a number from 0 to 12."));
+            let wrong = format!("This is a number from 0 to {}.", strengths.end());
+            return Err(ApiError::parameter("vocabulary_strength", wrong));
         }
         if self.bilingual && self.task.as_deref() == Some("translate") {
             let message = "The translation of a bilingual transcript stands beside its text: leave out task.";

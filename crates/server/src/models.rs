@@ -144,11 +144,9 @@ impl Models {
                 return Err(failure.into());
             }
         }
-        let hearer = || advisor::by_language::hearer(&model, &job, &self.preferences);
-        let hearer = (!is_named && self.default.is_none()).then(hearer).flatten();
-        job.model_by_language = hearer.is_some();
-        let model = hearer.unwrap_or(model);
-        job.model = absolute(&model.path).into();
+        if !is_named && self.default.is_none() {
+            job.by_language = advisor::by_language::wish(&model, &job, &self.preferences);
+        }
         let mut job = JobTemplate::new(self.preferences.clone(), model, self.device).fill(job);
         for other in &mut job.alternatives {
             other.path = absolute(other.path.as_path()).into();

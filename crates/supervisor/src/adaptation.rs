@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use memory::Stage;
 use memory::death::Death;
-use memory::ladder::{Processor, Step};
+use memory::ladder::{LadderState, Processor, Step};
 use wire::{Adapt, Adapted, ErrorCode, Event, Failure};
 
 use crate::engine::{Engine, EngineOptions};
-use crate::jobs::step_down_in;
+use crate::jobs::{step_down_in, top};
 use crate::runs::Runs;
 
 /// Deaths of engines for other reasons than memory, the last of which ends the work.
@@ -116,6 +116,7 @@ pub async fn adapt(
                 }
                 let place = if device == "cpu" { Processor::Cpu } else { Processor::Gpu };
                 if matches!(death, Death::OutOfMemory(_)) {
+                    stand_on_top(&mut asked, place);
                     let Some((rung, next)) = step_down_in(Stage::Adapt, &asked.job, place) else {
                         return Err(error);
                     };
@@ -128,4 +129,14 @@ pub async fn adapt(
             }
         }
     }
+}
+
+/// Where an engine that died before it said so had begun.
+fn stand_on_top(asked: &mut Adapt, place: Processor) {
+    let mut settings = top(&asked.job, place).settings;
+    let most = asked.job.memory.batch_size.unwrap_or(u32::MAX);
+    settings.batch = asked.settings.batch.min(most).max(1);
+    settings.precision = asked.settings.precision.as_str().to_owned();
+    let resume = asked.job.resume.get_or_insert_default();
+    resume.ladder.get_or_insert_with(|| LadderState::new(settings));
 }

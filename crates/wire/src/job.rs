@@ -16,9 +16,9 @@ pub struct Job {
     pub file: FilePath,
     /// A model's folder or file.
     pub model: FilePath,
-    /// Another model may do the job, once its language was heard with this one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub model_by_language: bool,
+    /// Whether another model may do the job, once its language was heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_language: Option<Box<ByLanguage>>,
     /// An adapter of this model, which is added to its weights; `None`: the model as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<FilePath>,
@@ -65,6 +65,25 @@ pub struct Job {
     pub alternatives: Vec<Alternative>,
     /// Where an earlier attempt ended.
     pub resume: Option<Box<Resume>>,
+}
+
+/// The wish that a job's model follow from its language.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ByLanguage {
+    /// The model that hears the language: a folder or file.
+    pub hearer: FilePath,
+    /// What followed from it; `None`: it was not heard yet.
+    pub answer: Option<ModelAnswer>,
+}
+
+/// Which model followed from a language.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelAnswer {
+    /// The job's own.
+    Own,
+    /// Another one: the job as that one does it.
+    Other(Job),
 }
 
 /// How many speakers a recording has; `None`: as many as are found.
@@ -115,7 +134,7 @@ impl Job {
             id,
             file: file.into(),
             model: model.into(),
-            model_by_language: false,
+            by_language: None,
             adapter: None,
             device: DeviceChoice::Auto,
             threads: None,
@@ -139,11 +158,25 @@ impl Job {
         }
     }
 
+    /// The job as an engine does it: with the model that followed from its language, if one did.
+    pub fn in_use(&self) -> &Self {
+        match self.by_language.as_ref().and_then(|by_language| by_language.answer.as_ref()) {
+            Some(ModelAnswer::Other(job)) => job,
+            _ => self,
+        }
+    }
+
+    /// Whether it asks for the same as another job, wherever each is.
+    pub fn is_same_request(&self, other: &Self) -> bool {
+        let plain = |job: &Self| Self { resume: None, by_language: None, ..job.clone() };
+        self.by_language.is_some() == other.by_language.is_some() && plain(self) == plain(other)
+    }
+
     /// Nothing is transcribed: the text of all channels is there. Finds who says it.
     pub fn find_speakers_of_text(&mut self, segments: Vec<Segment>) {
         let point = Point { channel: Point::EVERY_CHANNEL, ..Point::default() };
         self.speakers = true;
-        self.model_by_language = false;
+        self.by_language = None;
         self.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
     }
 
@@ -151,7 +184,7 @@ impl Job {
     /// `language`.
     pub fn translating(self, language: String) -> Self {
         let language = Some(language);
-        Self { task: Task::Translate, language, model_by_language: false, speakers: false, resume: None, ..self }
+        Self { task: Task::Translate, language, by_language: None, speakers: false, resume: None, ..self }
     }
 
     /// Whether several windows are decoded together.
@@ -178,6 +211,7 @@ impl Job {
                 "id",
                 "file",
                 "model",
+                "by_language",
                 "adapter",
                 "speaker_model",
                 "spool_folder",
@@ -348,5 +382,34 @@ impl Default for DecodingOptions {
             repair: true,
             seed: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(answer: Option<ModelAnswer>) -> Job {
+        let by_language = ByLanguage { hearer: "whisper".into(), answer };
+        Job { by_language: Some(Box::new(by_language)), ..Job::new(1, "talk.wav", "whisper") }
+    }
+
+    #[test]
+    fn what_followed_from_the_language_changes_the_model_and_not_the_request() {
+        let other = Job::new(1, "talk.wav", "parakeet");
+        let asked = answered(None);
+        let heard = answered(Some(ModelAnswer::Other(other.clone())));
+        let own = answered(Some(ModelAnswer::Own));
+        assert_eq!((asked.in_use(), heard.in_use(), own.in_use()), (&asked, &other, &own));
+        assert!(heard.is_same_request(&asked) && own.is_same_request(&asked));
+        assert!(!heard.is_same_request(&Job { by_language: None, ..asked.clone() }));
+        assert!(!heard.is_same_request(&Job { track: Some(1), ..asked.clone() }));
+        // A journal gives back what was decided.
+        let json = serde_json::to_string(&heard).unwrap();
+        assert_eq!(serde_json::from_str::<Job>(&json).unwrap(), heard);
+        // It can translate, which the other one may not.
+        let translating = heard.translating("de".into());
+        assert_eq!((translating.model, translating.by_language), ("whisper".into(), None));
+        assert_eq!(asked.settings().get("by_language"), None);
     }
 }

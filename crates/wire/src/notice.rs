@@ -60,7 +60,7 @@ memory::notices! {
         /// The model that transcribes.
         model: String,
     },
-    /// The language that the model was to follow from was not heard, so that the chosen model transcribes.
+    /// The language that the model was to follow from could not be heard, so that the chosen model transcribes.
     LanguageUnheard = "model.language_unheard" {
         /// Why.
         detail: String,
@@ -255,7 +255,7 @@ impl Message {
                 probability * 100.0
             ),
             Self::LanguageUnheard { detail } => {
-                format!("The language was not identified, so the model stays as it was chosen. {detail}")
+                format!("The language could not be identified, so the chosen model transcribes. {detail}")
             }
             Self::VoicesUnreadable { detail } => format!("{detail} Speakers have numbers instead of names."),
             Self::Gaps { gaps: 1 } => "In 1 place, more than 2 s of speech has no text.".into(),

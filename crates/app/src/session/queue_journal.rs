@@ -125,7 +125,7 @@ impl QueueJournal {
         }
         self.aside.insert(id);
         let has_point = |job: &Job| job.resume.as_ref().is_some_and(|resume| resume.point.is_some());
-        begun.filter(has_point).map(|job| StoppedJob { job, settled: None, identity })
+        begun.filter(has_point).map(|job| StoppedJob { job, identity })
     }
 
     /// Adds recordings that wait or failed, each as the job that it would be now. Of those

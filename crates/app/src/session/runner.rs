@@ -146,8 +146,11 @@ async fn transcribe(
         // A finished job stays in the journal until its text is in the history, or saved.
         given_up = matches!(event, Event::Failed { .. } | Event::Cancelled { .. });
         let stopped = handle.resume().filter(|_| given_up).map(|resume| StoppedJob {
-            job: Job { resume: Some(Box::new(resume)), ..plain.clone() },
-            settled: handle.settled().map(Box::new),
+            job: Job {
+                resume: Some(Box::new(resume)),
+                by_language: handle.by_language().or_else(|| plain.by_language.clone()),
+                ..plain.clone()
+            },
             identity: identity.clone(),
         });
         // Under both locks: a job that the user starts over meanwhile is added to the
@@ -244,9 +247,10 @@ pub fn job_to_run(
     preferences: &Preferences,
 ) -> Result<Job, Failure> {
     let mut job = job(entry, settings, preferences)?;
-    let chosen = entry.own.as_ref().unwrap_or(settings).model.as_ref();
-    if let Some(model) = chosen.and_then(|model| by_language::hearer(model, &job, preferences)) {
-        (job.model, job.model_by_language) = (model.path.into(), true);
+    // One that was chosen for this recording stays.
+    let is_own = entry.own.as_ref().is_some_and(|own| own.model != settings.model);
+    if let Some(model) = settings.model.as_ref().filter(|_| !is_own) {
+        job.by_language = by_language::wish(model, &job, preferences);
     }
     Ok(adapted(job))
 }

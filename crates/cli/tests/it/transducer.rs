@@ -179,7 +179,7 @@ fn the_model_follows_from_the_language_where_the_user_wants_that() {
         (&["--model-by-language"], None, "parakeet"),
         (&["--model-by-language", "--bilingual"], None, "parakeet"),
         (&["--model-by-language", "--model", "whisper"], None, "parakeet"),
-        (&["--model-by-language", "--model", "parakeet"], None, "parakeet"),
+        (&["--model-by-language", "--task", "translate"], None, "whisper"),
         (&[], Some("true"), "parakeet"),
         (&[], Some("false"), "whisper"),
         // What was named goes before a setting.
@@ -196,11 +196,12 @@ fn the_model_follows_from_the_language_where_the_user_wants_that() {
         let told = notices.iter().filter(|notice| notice["code"] == "model.of_language").count();
         assert_eq!(told, usize::from(expected == "parakeet"));
     }
-    let chosen = without_a_model(&sandbox, &[&PLAIN[..], &["--force", "--model", "parakeet"]].concat());
-    Ran::from({ chosen }.output().unwrap()).ends(0);
-    let named: Value = serde_json::from_str(&sandbox.read("out/talk.json")).unwrap();
+    let (_, _, named) = transcribe(&["--model", "parakeet"], None);
     let (_, _, followed) = transcribe(&["--model-by-language"], None);
     assert_eq!(followed["segments"], named["segments"]);
+    // The one that was chosen is the one for this language.
+    let (model, said, _) = transcribe(&["--model-by-language", "--model", "parakeet"], None);
+    assert!(model == "parakeet" && !said.contains("The language is"), "{model}: {said}");
 
     let config = sandbox.home.path().join("steno/config.toml");
     std::fs::write(&config, "[models]\nby_language = true\n").unwrap();
@@ -227,6 +228,6 @@ fn where_no_language_is_heard_the_chosen_model_transcribes() {
         let mut command = sandbox.command(&arguments);
         command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
         let ran = Ran::from(command.output().unwrap()).ends(code);
-        assert!(ran.err.contains("The language was not identified, so the model stays"), "{name}: {}", ran.err);
+        assert!(ran.err.contains("The language could not be identified, so the chosen"), "{name}: {}", ran.err);
     }
 }

@@ -82,7 +82,7 @@ impl JournalWriter {
         result.err().and_then(|error| self.complain(&error))
     }
 
-    /// The job goes on with another model.
+    /// Which model the job goes on with was decided.
     pub async fn settle(&mut self, job: &Job) -> Option<Notice> {
         let ((journal, key), job) = (self.journal.clone()?, job.clone());
         let result = blocking(move || journal.set_model(key, &job)).await;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use library::{JobKey, Journal};
 use tokio::sync::{mpsc, watch};
 use transcript::Span;
-use wire::{Description, EncodedVoice, ErrorCode, Event, Failure, Job, JobId, NO_JOB, Resume};
+use wire::{ByLanguage, Description, EncodedVoice, ErrorCode, Event, Failure, Job, JobId, NO_JOB, Resume};
 
 use crate::runs::Runs;
 use crate::{Canceller, Engine, EngineOptions};
@@ -24,15 +24,19 @@ use journal_writer::JournalWriter;
 use run::JobRun;
 use slot::EngineSlot;
 
-pub(crate) use rungs::step_down_in;
+pub(crate) use rungs::{step_down_in, top};
 pub use rungs::{step_down, take as take_rung};
 
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Another model for a job whose language was heard: the job with that model, and the model's name. `None` where the
-/// job's own is the one to take. The languages have the likeliest first, each with its probability.
-pub type ChooseModel = fn(&Job, &[(String, f32)]) -> Option<(Job, String)>;
+/// Prepares the choice of a model for a job, before one is loaded that hears the job's language; what it gives is then
+/// asked once.
+pub type ChooseModel = fn(&Job) -> ModelChoice;
+
+/// Which model a job is to have whose language was heard, the likeliest first, each with its probability: the job as
+/// another model does it, and that model's name; `None`: the job's own.
+pub type ModelChoice = Box<dyn FnOnce(&[(String, f32)]) -> Option<(Job, String)> + Send>;
 
 /// How a [`Supervisor`] works.
 #[derive(Debug, Clone, Default)]
@@ -234,8 +238,7 @@ impl Inner {
 #[derive(Debug, Default)]
 struct Left {
     resume: Option<Resume>,
-    /// The job with the model that followed from its language.
-    settled: Option<Job>,
+    by_language: Option<Box<ByLanguage>>,
 }
 
 /// A job that is supervised. Dropping it before its last event cancels it.
@@ -279,9 +282,9 @@ impl SupervisedJob {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).resume.clone()
     }
 
-    /// The job with the model that followed from its language, once that was heard and the model is another one.
-    pub fn settled(&self) -> Option<Job> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).settled.clone()
+    /// The model that followed from its language, once that was heard here.
+    pub fn by_language(&self) -> Option<Box<ByLanguage>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).by_language.clone()
     }
 
     /// For another task than the one that takes the events.

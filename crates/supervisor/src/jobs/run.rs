@@ -5,7 +5,7 @@ use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::Notice;
 use wire::notice::Message;
-use wire::{Event, Failure, Job};
+use wire::{Event, Failure, Job, ModelAnswer};
 
 use super::journal_writer::{JournalWriter, Record, blocking};
 use super::recovery::{Next, RecoveryPolicy};
@@ -52,13 +52,14 @@ impl JobRun {
             () = self.stop.asked() => None,
             slot = inner.slot.lock() => Some(slot),
         };
-        let learned = slot.as_ref().and_then(|slot| slot.learned_for(&self.job));
-        let mut policy = RecoveryPolicy::new(self.job.clone(), learned);
+        let job = self.in_use();
+        let learned = slot.as_ref().and_then(|slot| slot.learned_for(&job));
+        let mut policy = RecoveryPolicy::new(job, learned);
         match slot {
             None => self.cancelled(&policy, None),
             Some(mut slot) => {
                 self.attempts(&mut slot, &mut policy).await;
-                slot.learn(self.job.clone(), policy.learned());
+                slot.learn(self.in_use(), policy.learned());
             }
         }
     }
@@ -84,14 +85,15 @@ impl JobRun {
                     lease = self.lease(&engine) => lease,
                 };
             }
-            if std::mem::take(&mut self.job.model_by_language) {
-                let notice = self.settle_model(&engine).await;
+            if self.is_to_hear() {
+                let message = self.hear(&engine).await;
                 if self.stop.is_asked() {
                     return self.cancelled(policy, None);
                 }
-                *policy = RecoveryPolicy::new(self.job.clone(), slot.learned_for(&self.job));
-                if let Some(notice) = notice {
-                    self.note(policy, notice).await;
+                let job = self.in_use();
+                *policy = RecoveryPolicy::new(job.clone(), slot.learned_for(&job));
+                if let Some(message) = message {
+                    self.note(policy, message).await;
                 }
                 if !engine.is_running() {
                     slot.leave(&inner).await;
@@ -122,29 +124,60 @@ impl JobRun {
         }
     }
 
-    /// Hears which language the recording is in, with the job's model, and has the model follow from it. That it could
-    /// not be heard fails no job: its model stays. What there is to say of it.
-    async fn settle_model(&mut self, engine: &Engine) -> Option<Message> {
-        let choose = self.inner.choose_model?;
-        let heard = match self.languages(engine).await {
-            Ok(heard) => heard,
-            Err(failure) => return Some(Message::LanguageUnheard { detail: failure.to_string() }),
-        };
-        // On a blocking thread: it reads what the models' files and the device say.
-        let (job, languages) = (self.job.clone(), heard.clone());
-        let (job, model) = blocking(move || choose(&job, &languages)).await?;
-        let (language, probability) = heard.into_iter().next()?;
-        self.job = Job { model_by_language: false, id: self.job.id, resume: self.job.resume.take(), ..job };
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).settled =
-            Some(Job { resume: None, ..self.job.clone() });
+    /// The job as an engine does it.
+    fn in_use(&self) -> Job {
+        Job { id: self.job.id, resume: self.job.resume.clone(), by_language: None, ..self.job.in_use().clone() }
+    }
+
+    /// Text that is there already goes on with the model that wrote it.
+    fn is_to_hear(&self) -> bool {
+        let resume = self.job.resume.as_ref();
+        let has_begun = resume.is_some_and(|resume| resume.point.is_some() || resume.ladder.is_some());
+        self.job.by_language.as_ref().is_some_and(|by_language| by_language.answer.is_none()) && !has_begun
+    }
+
+    /// Hears which language the recording is in, and has the model follow from it. That it could not be heard fails no
+    /// job: its own model stays. What there is to say of it.
+    async fn hear(&mut self, engine: &Engine) -> Option<Message> {
+        let (answer, message) = self.answer(engine).await;
+        if self.stop.is_asked() {
+            return None;
+        }
+        if let Some(by_language) = &mut self.job.by_language {
+            by_language.answer = Some(answer);
+        }
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).by_language = self.job.by_language.clone();
         if let Some(notice) = self.journal.settle(&self.job).await {
             self.notice(notice);
         }
-        Some(Message::ModelOfLanguage { language, probability, model })
+        message
+    }
+
+    async fn answer(&mut self, engine: &Engine) -> (ModelAnswer, Option<Message>) {
+        const OWN: (ModelAnswer, Option<Message>) = (ModelAnswer::Own, None);
+        let Some(choose) = self.inner.choose_model else { return OWN };
+        let job = self.in_use();
+        // On blocking threads: it reads what the models' files and the device say.
+        let choice = blocking(move || choose(&job)).await;
+        let heard = match self.languages(engine).await {
+            Ok(heard) => heard,
+            Err(failure) => {
+                let message = Message::LanguageUnheard { detail: failure.to_string() };
+                return (ModelAnswer::Own, Some(message));
+            }
+        };
+        let languages = heard.clone();
+        let Some((job, model)) = blocking(move || choice(&languages)).await else { return OWN };
+        let Some((language, probability)) = heard.into_iter().next() else { return OWN };
+        let job = Job { resume: None, by_language: None, ..job };
+        (ModelAnswer::Other(job), Some(Message::ModelOfLanguage { language, probability, model }))
     }
 
     async fn languages(&mut self, engine: &Engine) -> Result<Vec<(String, f32)>, Failure> {
-        let job = Job { resume: None, ..self.job.clone() };
+        let by_language = self.job.by_language.as_ref();
+        let hearer = by_language.map_or(&self.job.model, |by_language| &by_language.hearer).clone();
+        let adapter = self.job.adapter.clone().filter(|_| hearer == self.job.model);
+        let job = Job { model: hearer, adapter, resume: None, by_language: None, ..self.job.clone() };
         let mut handle = engine.detect_languages(vec![job.file.clone()], job);
         self.stop.reach(handle.canceller());
         let mut heard = Ok(Vec::new());

@@ -303,7 +303,7 @@ export const de: Text = {
     wordsHint: "Durch Kommas getrennt",
     strength: "Stärke dieser Wörter",
     strengthHint: "Stark: auch geschrieben, wo Ähnliches gesagt wurde",
-    strengths: { usual: "Üblich", hint: "Nur Hinweis für Whisper", weak: "Schwach", strong: "Stark" },
+    strengths: { usual: "Üblich", hint: "Aus (Whisper: als Hinweis)", weak: "Schwach", strong: "Stark" },
     readWords: "Aus Datei ergänzen…",
     readWordsHint: "Eine Textdatei mit einem Wort oder einer Wendung je Zeile",
     saveWords: "Als Datei speichern…",

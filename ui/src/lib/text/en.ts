@@ -306,7 +306,7 @@ export const en = {
     wordsHint: "Separated by commas",
     strength: "Strength of these words",
     strengthHint: "Strong: also written where something similar was said",
-    strengths: { usual: "Usual", hint: "Hint for Whisper only", weak: "Weak", strong: "Strong" },
+    strengths: { usual: "Usual", hint: "Off (Whisper: as a hint)", weak: "Weak", strong: "Strong" },
     readWords: "Add from a file…",
     readWordsHint: "A text file with a word or phrase per line",
     saveWords: "Save as a file…",

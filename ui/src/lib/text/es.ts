@@ -304,7 +304,7 @@ export const es: Text = {
     wordsHint: "Separados por comas",
     strength: "Intensidad de estas palabras",
     strengthHint: "Fuerte: también se escriben donde se dijo algo parecido",
-    strengths: { usual: "Habitual", hint: "Solo como pista para Whisper", weak: "Débil", strong: "Fuerte" },
+    strengths: { usual: "Habitual", hint: "Desactivada (Whisper: como pista)", weak: "Débil", strong: "Fuerte" },
     readWords: "Añadir de un archivo…",
     readWordsHint: "Un archivo de texto con una palabra o expresión por línea",
     saveWords: "Guardar como archivo…",

@@ -307,7 +307,7 @@ export const fr: Text = {
     wordsHint: "Séparés par des virgules",
     strength: "Poids de ces mots",
     strengthHint: "Fort : écrits aussi là où quelque chose de semblable a été dit",
-    strengths: { usual: "Habituel", hint: "Simple indication pour Whisper", weak: "Faible", strong: "Fort" },
+    strengths: { usual: "Habituel", hint: "Désactivé (Whisper : simple indication)", weak: "Faible", strong: "Fort" },
     readWords: "Ajouter depuis un fichier…",
     readWordsHint: "Un fichier texte avec un mot ou une expression par ligne",
     saveWords: "Enregistrer dans un fichier…",

@@ -304,7 +304,7 @@ export const ja: Text = {
     wordsHint: "読点またはコンマで区切ります",
     strength: "これらの語の強さ",
     strengthHint: "強い場合、似た音の箇所にも書かれることがあります",
-    strengths: { usual: "通常", hint: "Whisperへのヒントのみ", weak: "弱い", strong: "強い" },
+    strengths: { usual: "通常", hint: "オフ（Whisperではヒントのみ）", weak: "弱い", strong: "強い" },
     readWords: "ファイルから追加…",
     readWordsHint: "1行に1つの語句を書いたテキストファイル",
     saveWords: "ファイルに保存…",

@@ -304,7 +304,7 @@ export const zh: Text = {
     wordsHint: "用逗号分隔",
     strength: "这些词语的强度",
     strengthHint: "强：听起来相似时也会写出",
-    strengths: { usual: "通常", hint: "仅作为 Whisper 的提示", weak: "弱", strong: "强" },
+    strengths: { usual: "通常", hint: "关闭（Whisper：仅作提示）", weak: "弱", strong: "强" },
     readWords: "从文件添加…",
     readWordsHint: "每行一个词或短语的文本文件",
     saveWords: "保存为文件…",

@@ -17,8 +17,6 @@ use super::{JobState, Queue, QueueEntry, Rewrite};
 pub struct StoppedJob {
     /// With the point in `resume`.
     pub job: Job,
-    /// The same with the model that followed from its language, where that is another one; its text is that model's.
-    pub settled: Option<Box<Job>>,
     /// The recording's, when the job began.
     pub identity: Option<Identity>,
 }
@@ -32,12 +30,12 @@ impl StoppedJob {
 
     /// Whether a job that begins anew has the same model and settings.
     pub fn is_same_job(&self, fresh: &Job) -> bool {
-        Job { resume: None, ..self.job.clone() } == *fresh
+        self.job.is_same_request(fresh)
     }
 
     /// The model of its text, as far as its files say. Waits for the disk.
     fn model(&self) -> transcript::Model {
-        let job = self.settled.as_deref().unwrap_or(&self.job);
+        let job = self.job.in_use();
         let found = advisor::models::model_at(job.model.as_path());
         let (name, demonstration) = found.map(|found| (found.name, found.demonstration)).unwrap_or_default();
         let precision = job.precision.map(|precision| precision.as_str().to_owned()).unwrap_or_default();
@@ -49,7 +47,7 @@ impl StoppedJob {
     /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
     /// is another one, or what its model had learnt was removed.
     pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
-        if lacks_adapter(self.settled.as_deref().unwrap_or(&self.job)) {
+        if lacks_adapter(&self.job) {
             return None;
         }
         let is_same_file = match (&self.identity, identity) {
@@ -57,11 +55,7 @@ impl StoppedJob {
             (None, None) => true,
             _ => false,
         };
-        let go_on = || match &self.settled {
-            Some(settled) => Job { resume: self.job.resume.clone(), ..Job::clone(settled) },
-            None => self.job.clone(),
-        };
-        is_same_file.then(go_on)
+        is_same_file.then(|| self.job.clone())
     }
 
     /// Up to where the recording is done.
@@ -72,7 +66,7 @@ impl StoppedJob {
 
 /// Whether what the job's model had learnt was removed, so that it can't go on as it was begun.
 pub fn lacks_adapter(job: &Job) -> bool {
-    job.adapter.as_ref().is_some_and(|file| !file.as_path().is_file())
+    job.in_use().adapter.as_ref().is_some_and(|file| !file.as_path().is_file())
 }
 
 impl Queue {
@@ -232,7 +226,7 @@ mod tests {
         let adapter = folder.path().join("learnt.safetensors");
         std::fs::write(&adapter, "").unwrap();
         let job = Job { adapter: Some(adapter.as_path().into()), ..Job::new(NO_JOB, "a.wav", "model") };
-        let stopped = StoppedJob { job: job.clone(), settled: None, identity: None };
+        let stopped = StoppedJob { job: job.clone(), identity: None };
         assert_eq!(stopped.continued(None), Some(job.clone()));
         assert_eq!(stopped.resumed(&job, None), Some(job.clone()));
         // Switched off meanwhile: begun anew.

@@ -157,8 +157,8 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) =>
       `${speaker} est peut-être ${person}. Écoutez et, si c’est le cas, renommez ${speaker}.`,
     "model.of_language": ({ language, probability, model }) =>
-      `La langue est ${languageName(language)} (${percent(probability)}), donc le modèle ${model} transcrit cet enregistrement.`,
-    "model.language_unheard": () => "La langue n’a pas été identifiée, donc le modèle choisi est conservé.",
+      `Langue reconnue : ${languageName(language)} (${percent(probability)}). Le modèle ${model} transcrit cet enregistrement.`,
+    "model.language_unheard": () => "La langue n’a pas pu être identifiée, donc le modèle choisi transcrit.",
     "speakers.voices_unreadable": () => "Les voix connues n’ont pas pu être lues. Les locuteurs ont des numéros au lieu de noms.",
     "transcript.gaps": ({ gaps }) =>
       gaps <= 1 ? `À ${gaps} endroit, plus de 2 s de parole sont sans texte.` : `À ${gaps} endroits, plus de 2 s de parole sont sans texte.`,
