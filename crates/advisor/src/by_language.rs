@@ -23,14 +23,14 @@ const SURE: f32 = 0.5;
 /// difference: no language is named, and a model is installed that is recommended for some languages alone. The language
 /// is heard with `model` itself, or, where that does not hear languages, with the one that is recommended for all of them.
 /// `None`: the job keeps its model. Reads what the models' files and the device say.
-pub fn wish(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<Box<ByLanguage>> {
+pub fn wish(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<ByLanguage> {
     let is_open = job.language.is_none() && job.task == Task::Transcribe;
     if !preferences.model_by_language || !is_open || job.decoding.language_per_region {
         return None;
     }
     let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok();
     let hearer = hearer(&list_models(), model, job, device.as_ref(), &speed::measured())?;
-    Some(Box::new(ByLanguage { hearer: absolute(&hearer.path).into(), answer: None }))
+    Some(ByLanguage { hearer: absolute(&hearer.path).into(), answer: None })
 }
 
 fn hearer(
@@ -126,16 +126,19 @@ mod tests {
     /// Whisper base, a Parakeet for many languages, and one of each for English alone.
     fn installed() -> Installed {
         let folder = tempfile::tempdir().unwrap();
-        let model =
-            |name: &str, path| ModelRef { name: name.into(), path, demonstration: false, note: None };
+        let model = |name: &str, path| ModelRef { name: name.into(), path, demonstration: false, note: None };
         let whisper = |name: &str| model(name, describe(folder.path(), name, "F16", None).unwrap());
         let parakeet = |name: &str| {
             let path = folder.path().join(name);
             write_parakeet_model(&path, ParakeetSize::named(name).unwrap(), &Options::default()).unwrap();
             model(name, path)
         };
-        let models =
-            vec![whisper("base"), parakeet("parakeet-tiny"), whisper("base.en"), parakeet("parakeet-tiny-ctc")];
+        let models = vec![
+            whisper("base"),
+            parakeet("parakeet-tiny"),
+            whisper("base.en"),
+            parakeet("parakeet-tiny-ctc"),
+        ];
         Installed { _folder: folder, models }
     }
 

@@ -181,7 +181,7 @@ fn items(
 
 /// The wish that the model follow from the language. A model that is named goes before the settings, and not before the
 /// option.
-fn by_language(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<Box<ByLanguage>> {
+fn by_language(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<ByLanguage> {
     let is_wanted = args.model_by_language || args.model.is_none();
     let asked = || job(NO_JOB, Path::new(""), &model.path, args);
     is_wanted.then(|| by_language::wish(model, &asked(), preferences)).flatten()

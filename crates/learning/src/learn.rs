@@ -13,7 +13,9 @@ use supervisor::runs::{DeviceLease, Runs};
 use supervisor::{AdaptationNews, Engine, EngineOptions};
 use tempfile::TempPath;
 use transcript::errors::{Comparison, compare};
-use wire::{Adapt, AdaptSettings, Adapted, Alternative, ErrorCode, Event, Failure, FilePath, Job, Lesson, NO_JOB};
+use wire::{
+    Adapt, AdaptSettings, Adapted, Alternative, ErrorCode, Event, Failure, FilePath, Job, Lesson, NO_JOB,
+};
 
 use crate::Collected;
 

@@ -94,7 +94,11 @@ struct Candidate {
 
 impl Candidate {
     fn new(file: &FilePath, job: &Job) -> Self {
-        let job = Job { file: file.clone(), limit: Some(job.limit.map_or(LISTENED_TO, |limit| limit.min(LISTENED_TO))), ..job.clone() };
+        let job = Job {
+            file: file.clone(),
+            limit: Some(job.limit.map_or(LISTENED_TO, |limit| limit.min(LISTENED_TO))),
+            ..job.clone()
+        };
         Self { job, recording: None, votes: None, failure: None }
     }
 

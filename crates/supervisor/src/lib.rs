@@ -49,6 +49,8 @@ pub use adaptation::{AdaptationNews, adapt};
 pub use embedder::{Embedder, EmbedderSettings, EmbeddingModel};
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
-pub use jobs::{ChooseModel, ModelChoice, Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung};
+pub use jobs::{
+    ChooseModel, ModelChoice, Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung,
+};
 pub use limits::Limits;
 pub use progress::{JobProgress, partial_of};

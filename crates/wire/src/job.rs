@@ -18,7 +18,7 @@ pub struct Job {
     pub model: FilePath,
     /// Whether another model may do the job, once its language was heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by_language: Option<Box<ByLanguage>>,
+    pub by_language: Option<ByLanguage>,
     /// An adapter of this model, which is added to its weights; `None`: the model as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<FilePath>,
@@ -83,7 +83,7 @@ pub enum ModelAnswer {
     /// The job's own.
     Own,
     /// Another one: the job as that one does it.
-    Other(Job),
+    Other(Box<Job>),
 }
 
 /// How many speakers a recording has; `None`: as many as are found.
@@ -391,14 +391,14 @@ mod tests {
 
     fn answered(answer: Option<ModelAnswer>) -> Job {
         let by_language = ByLanguage { hearer: "whisper".into(), answer };
-        Job { by_language: Some(Box::new(by_language)), ..Job::new(1, "talk.wav", "whisper") }
+        Job { by_language: Some(by_language), ..Job::new(1, "talk.wav", "whisper") }
     }
 
     #[test]
     fn what_followed_from_the_language_changes_the_model_and_not_the_request() {
         let other = Job::new(1, "talk.wav", "parakeet");
         let asked = answered(None);
-        let heard = answered(Some(ModelAnswer::Other(other.clone())));
+        let heard = answered(Some(ModelAnswer::Other(Box::new(other.clone()))));
         let own = answered(Some(ModelAnswer::Own));
         assert_eq!((asked.in_use(), heard.in_use(), own.in_use()), (&asked, &other, &own));
         assert!(heard.is_same_request(&asked) && own.is_same_request(&asked));

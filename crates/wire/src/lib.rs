@@ -20,8 +20,8 @@ pub use adaptation::{Adapt, AdaptProgress, AdaptSettings, Adapted, Lesson};
 pub use embedding::{EmbedTexts, TextRole, TextVector};
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{
-    Alternative, ByLanguage, Channels, DecodingOptions, DeviceChoice, Job, ModelAnswer, SpeakerCount, Strategy,
-    VoiceActivity,
+    Alternative, ByLanguage, Channels, DecodingOptions, DeviceChoice, Job, ModelAnswer, SpeakerCount,
+    Strategy, VoiceActivity,
 };
 pub use path::{FilePath, printable, shown};
 pub use player::{AudioTrack, FILMS, Opened, PlayerAnswer, PlayerCommand, Probed};

@@ -61,7 +61,13 @@ fn a_bilingual_job_has_both_texts_and_exports_are_shaped_as_asked() {
     assert!(get(&plain, "format=json&reproducible=true").json().get("run").is_none());
     assert_eq!(get(&plain, "format=srt&lines=none").is(400).error().1.as_deref(), Some("lines"));
 
-    for (field, value) in [("to", "0"), ("from", "-1"), ("beam_size", "0"), ("vocabulary_strength", "13"), ("voice_activity", "loud")] {
+    for (field, value) in [
+        ("to", "0"),
+        ("from", "-1"),
+        ("beam_size", "0"),
+        ("vocabulary_strength", "13"),
+        ("voice_activity", "loud"),
+    ] {
         let (code, parameter) = server.add("alpha", &[(field, value)]).is(400).error();
         assert_eq!((code.as_str(), parameter.as_deref()), ("invalid_value", Some(field)), "{field}");
     }

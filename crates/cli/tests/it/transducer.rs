@@ -211,7 +211,10 @@ fn the_model_follows_from_the_language_where_the_user_wants_that() {
     // Without a choice it is said that there is none.
     std::fs::remove_dir_all(sandbox.home.path().join("steno/models/parakeet")).unwrap();
     let (model, said, _) = transcribe(&["--model-by-language"], None);
-    assert!(model == "whisper" && said.contains("--model-by-language changes nothing here"), "{model}: {said}");
+    assert!(
+        model == "whisper" && said.contains("--model-by-language changes nothing here"),
+        "{model}: {said}"
+    );
     for other in ["--translate", "--language-per-region"] {
         let refused = without_a_model(&sandbox, &[&PLAIN[..], &["--model-by-language", other]].concat());
         Ran::from({ refused }.output().unwrap()).ends(2).says("cannot be used with");
@@ -228,6 +231,10 @@ fn where_no_language_is_heard_the_chosen_model_transcribes() {
         let mut command = sandbox.command(&arguments);
         command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
         let ran = Ran::from(command.output().unwrap()).ends(code);
-        assert!(ran.err.contains("The language could not be identified, so the chosen"), "{name}: {}", ran.err);
+        assert!(
+            ran.err.contains("The language could not be identified, so the chosen"),
+            "{name}: {}",
+            ran.err
+        );
     }
 }

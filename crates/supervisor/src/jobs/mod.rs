@@ -24,8 +24,8 @@ use journal_writer::JournalWriter;
 use run::JobRun;
 use slot::EngineSlot;
 
-pub(crate) use rungs::{step_down_in, top};
 pub use rungs::{step_down, take as take_rung};
+pub(crate) use rungs::{step_down_in, top};
 
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -238,7 +238,7 @@ impl Inner {
 #[derive(Debug, Default)]
 struct Left {
     resume: Option<Resume>,
-    by_language: Option<Box<ByLanguage>>,
+    by_language: Option<ByLanguage>,
 }
 
 /// A job that is supervised. Dropping it before its last event cancels it.
@@ -283,7 +283,7 @@ impl SupervisedJob {
     }
 
     /// The model that followed from its language, once that was heard here.
-    pub fn by_language(&self) -> Option<Box<ByLanguage>> {
+    pub fn by_language(&self) -> Option<ByLanguage> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).by_language.clone()
     }
 

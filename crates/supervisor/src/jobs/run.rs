@@ -126,7 +126,12 @@ impl JobRun {
 
     /// The job as an engine does it.
     fn in_use(&self) -> Job {
-        Job { id: self.job.id, resume: self.job.resume.clone(), by_language: None, ..self.job.in_use().clone() }
+        Job {
+            id: self.job.id,
+            resume: self.job.resume.clone(),
+            by_language: None,
+            ..self.job.in_use().clone()
+        }
     }
 
     /// Text that is there already goes on with the model that wrote it.
@@ -170,7 +175,7 @@ impl JobRun {
         let Some((job, model)) = blocking(move || choice(&languages)).await else { return OWN };
         let Some((language, probability)) = heard.into_iter().next() else { return OWN };
         let job = Job { resume: None, by_language: None, ..job };
-        (ModelAnswer::Other(job), Some(Message::ModelOfLanguage { language, probability, model }))
+        (ModelAnswer::Other(Box::new(job)), Some(Message::ModelOfLanguage { language, probability, model }))
     }
 
     async fn languages(&mut self, engine: &Engine) -> Result<Vec<(String, f32)>, Failure> {
