@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{AudioError, LogMel, Mel, SAMPLE_RATE, mel};
 
-/// Ten minutes. Longer recordings go to a file, so that memory does not grow with their length.
-const SAMPLES_IN_MEMORY: u64 = 600 * SAMPLE_RATE as u64;
+/// Two minutes. Longer recordings go to a file, so that memory does not grow with their length.
+const SAMPLES_IN_MEMORY: u64 = 120 * SAMPLE_RATE as u64;
 /// Samples of a block in memory and of a write (1 MB).
 const BLOCK: usize = 1 << 18;
 
-/// A whole recording as 16 kHz mono samples with random access. Up to ten minutes
+/// A whole recording as 16 kHz mono samples with random access. Up to two minutes
 /// are in memory. Longer recordings are in an unnamed temporary file, which the
 /// system removes with the process.
 #[derive(Debug)]

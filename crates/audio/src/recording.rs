@@ -23,7 +23,7 @@ pub struct PrepareOptions {
     /// Least probability, 0 to 1, of a frame that counts as speech. `None` turns
     /// voice activity detection off: everything counts as speech.
     pub vad: Option<f32>,
-    /// The folder for the temporary file of a recording longer than ten minutes;
+    /// The folder for the temporary file of a recording longer than two minutes;
     /// `None` is the system's.
     pub spool_folder: Option<PathBuf>,
 }

@@ -43,7 +43,7 @@ pub struct Job {
     pub voice_activity: VoiceActivity,
     /// How text is searched for.
     pub decoding: DecodingOptions,
-    /// Where a recording longer than ten minutes is spooled; `None`: the system's temporary folder.
+    /// Where a recording longer than two minutes is spooled; `None`: the system's temporary folder.
     pub spool_folder: Option<FilePath>,
     /// How weights are held; `None`: as stored, widened to 32 bits on the CPU.
     pub precision: Option<Precision>,
