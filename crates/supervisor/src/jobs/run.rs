@@ -5,7 +5,7 @@ use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::Notice;
 use wire::notice::Message;
-use wire::{Event, Failure, Job, ModelAnswer};
+use wire::{ErrorCode, Event, Failure, Job, ModelAnswer};
 
 use super::journal_writer::{JournalWriter, Record, blocking};
 use super::recovery::{Next, RecoveryPolicy};
@@ -189,6 +189,8 @@ impl JobRun {
         while let Some(event) = handle.next().await {
             match event {
                 Event::Language { probabilities, .. } => heard = Ok(probabilities),
+                // What is wrong with the file is said by the job itself.
+                Event::FileFailed { error, .. } if error.code != ErrorCode::OutOfMemory => {}
                 Event::FileFailed { error, .. } | Event::Failed { error, .. } => heard = Err(error),
                 _ => {}
             }
