@@ -1,4 +1,4 @@
-//! A model that follows from the language of the recording: heard with a model that hears languages, transcribed with
+//! A model that follows from the language of the recording: identified by one model, transcribed by
 //! the one that is recommended for it.
 
 use std::path::Path;
@@ -19,21 +19,21 @@ use supervisor::ModelChoice;
 /// Less sure than this, a language does not change the model.
 const SURE: f32 = 0.5;
 
-/// The wish that the model of a job with `model` follow from its language, where the user wants that and it may make a
+/// The request that the model of a job with `model` follow from its language, where the user wants that and it may make a
 /// difference: no language is named, and a model is installed that is recommended for some languages alone. The language
-/// is heard with `model` itself, or, where that does not hear languages, with the one that is recommended for all of them.
+/// is identified by `model` itself, or, where that can't identify languages, by the one that is recommended for all of them.
 /// `None`: the job keeps its model. Reads what the models' files and the device say.
-pub fn wish(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<ByLanguage> {
+pub fn request(model: &ModelRef, job: &Job, preferences: &Preferences) -> Option<ByLanguage> {
     let is_open = job.language.is_none() && job.task == Task::Transcribe;
     if !preferences.model_by_language || !is_open || job.decoding.language_per_region {
         return None;
     }
     let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok();
-    let hearer = hearer(&list_models(), model, job, device.as_ref(), &speed::measured())?;
-    Some(ByLanguage { hearer: absolute(&hearer.path).into(), answer: None })
+    let identifier = identifier(&list_models(), model, job, device.as_ref(), &speed::measured())?;
+    Some(ByLanguage { identifier: absolute(&identifier.path).into(), answer: None })
 }
 
-fn hearer(
+fn identifier(
     models: &[ModelRef],
     model: &ModelRef,
     job: &Job,
@@ -45,14 +45,14 @@ fn hearer(
         !model.demonstration && network(model).is_some_and(|network| is_for_some_languages(&network))
     };
     // What knows English alone takes everything for English.
-    let hears = |model: &&ModelRef| {
+    let identifies = |model: &&ModelRef| {
         network(model).is_some_and(|network| network.multilingual && network.abilities.finds_language)
     };
     models.iter().find(may_follow)?;
-    if hears(&model) {
+    if identifies(&model) {
         return Some(model.clone());
     }
-    models.get(recommended(models, job, device?, measured)?).filter(hears).cloned()
+    models.get(recommended(models, job, device?, measured)?).filter(identifies).cloned()
 }
 
 /// Whether it is recommended for some languages, of which there are several: those that know English alone write it without
@@ -62,14 +62,14 @@ fn is_for_some_languages(network: &ModelInfo) -> bool {
 }
 
 /// Prepares the choice of the installed model that is recommended for the language of a job: with the memory that is free
-/// now, before a model is loaded to hear it. See [`supervisor::ChooseModel`].
+/// now, before a model is loaded to identify it. See [`supervisor::ChooseModel`].
 pub fn choose(job: &Job) -> ModelChoice {
     let (models, measured) = (list_models(), speed::measured());
     let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok();
     let job = job.clone();
-    Box::new(move |heard| {
+    Box::new(move |languages| {
         let device = device?;
-        choose_among(&models, &job, heard, &device, &measured)
+        choose_among(&models, &job, languages, &device, &measured)
     })
 }
 
@@ -78,11 +78,11 @@ pub fn choose(job: &Job) -> ModelChoice {
 fn choose_among(
     models: &[ModelRef],
     job: &Job,
-    heard: &[(String, f32)],
+    languages: &[(String, f32)],
     device: &DeviceMemory,
     measured: &[Measured],
 ) -> Option<(Job, String)> {
-    let (language, _) = heard.first().filter(|(_, probability)| *probability >= SURE)?;
+    let (language, _) = languages.first().filter(|(_, probability)| *probability >= SURE)?;
     let of_language = Job { language: Some(language.clone()), ..job.clone() };
     let model = models.get(recommended(models, &of_language, device, measured)?)?;
     let network = model_info::read(&model.path).ok()?;
@@ -153,8 +153,8 @@ mod tests {
         let models = &installed.models[..3];
         let job = |model: usize| Job::new(NO_JOB, "talk.wav", models[model].path.as_path());
         let chosen = |job: &Job, language: &str, probability| {
-            let heard = [(language.to_owned(), probability), ("xx".to_owned(), 0.0)];
-            choose_among(models, job, &heard, &device(), &[]).map(|(_, name)| name)
+            let identified = [(language.to_owned(), probability), ("xx".to_owned(), 0.0)];
+            choose_among(models, job, &identified, &device(), &[]).map(|(_, name)| name)
         };
         // Japanese it does not know, and Swedish not well.
         for (own, language, probability, expected) in [
@@ -178,8 +178,8 @@ mod tests {
         prompted.decoding.initial_prompt = Some("Ada".into());
         assert_eq!(chosen(&prompted, "de", 0.9), None);
 
-        let heard = [("de".to_owned(), 0.9)];
-        let (next, _) = choose_among(models, &job(0), &heard, &device(), &[]).unwrap();
+        let identified = [("de".to_owned(), 0.9)];
+        let (next, _) = choose_among(models, &job(0), &identified, &device(), &[]).unwrap();
         assert_eq!(next.model.as_path(), models[1].path);
         // It finds the language by itself, and its own ways to be held come first on the ladder.
         assert_eq!(next.language, None);
@@ -187,24 +187,24 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_heard_where_that_may_make_a_difference() {
+    fn the_language_is_identified_where_that_may_make_a_difference() {
         let installed = installed();
         let [whisper, parakeet, english, ctc] = &installed.models[..] else { panic!() };
-        let heard_by = |models: &[&ModelRef], model: &ModelRef| {
+        let identified_by = |models: &[&ModelRef], model: &ModelRef| {
             let models: Vec<ModelRef> = models.iter().copied().cloned().collect();
             let job = Job::new(NO_JOB, "talk.wav", model.path.as_path());
-            hearer(&models, model, &job, Some(&device()), &[]).map(|model| model.name)
+            identifier(&models, model, &job, Some(&device()), &[]).map(|model| model.name)
         };
-        assert_eq!(heard_by(&[whisper, parakeet], whisper).as_deref(), Some("base"));
-        // Neither hears languages, so that a Whisper for all of them does.
-        assert_eq!(heard_by(&[whisper, parakeet], parakeet).as_deref(), Some("base"));
-        assert_eq!(heard_by(&[whisper, parakeet, english], english).as_deref(), Some("base"));
-        assert_eq!(heard_by(&[whisper], whisper), None);
-        assert_eq!(heard_by(&[parakeet], parakeet), None);
-        assert_eq!(heard_by(&[english, parakeet], english), None);
-        assert_eq!(heard_by(&[whisper, ctc], whisper), None);
+        assert_eq!(identified_by(&[whisper, parakeet], whisper).as_deref(), Some("base"));
+        // Neither can identify languages, so that a Whisper for all of them does.
+        assert_eq!(identified_by(&[whisper, parakeet], parakeet).as_deref(), Some("base"));
+        assert_eq!(identified_by(&[whisper, parakeet, english], english).as_deref(), Some("base"));
+        assert_eq!(identified_by(&[whisper], whisper), None);
+        assert_eq!(identified_by(&[parakeet], parakeet), None);
+        assert_eq!(identified_by(&[english, parakeet], english), None);
+        assert_eq!(identified_by(&[whisper, ctc], whisper), None);
         let demonstration = ModelRef { demonstration: true, ..parakeet.clone() };
-        assert_eq!(heard_by(&[whisper, &demonstration], whisper), None);
+        assert_eq!(identified_by(&[whisper, &demonstration], whisper), None);
     }
 
     #[test]
@@ -218,8 +218,8 @@ mod tests {
         let told = Job { language: Some("de".into()), ..job() };
         let translated = Job { task: Task::Translate, ..job() };
         for closed in [per_region, told, translated] {
-            assert_eq!(wish(&model, &closed, &preferences), None);
+            assert_eq!(request(&model, &closed, &preferences), None);
         }
-        assert_eq!(wish(&model, &job(), &Preferences::default()), None);
+        assert_eq!(request(&model, &job(), &Preferences::default()), None);
     }
 }

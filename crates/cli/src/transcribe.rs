@@ -179,12 +179,12 @@ fn items(
     Ok(items)
 }
 
-/// The wish that the model follow from the language. A model that is named goes before the settings, and not before the
+/// The request that the model follow from the language. A model that is named goes before the settings, and not before the
 /// option.
 fn by_language(args: &Transcribe, model: &ModelRef, preferences: &Preferences) -> Option<ByLanguage> {
     let is_wanted = args.model_by_language || args.model.is_none();
     let asked = || job(NO_JOB, Path::new(""), &model.path, args);
-    is_wanted.then(|| by_language::wish(model, &asked(), preferences)).flatten()
+    is_wanted.then(|| by_language::request(model, &asked(), preferences)).flatten()
 }
 
 /// The job that the arguments ask for; what they leave open stays the default.

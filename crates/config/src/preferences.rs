@@ -105,7 +105,7 @@ pub struct Preferences {
     /// The name or folder of the model that tells speakers apart; `None`: the one in the
     /// program.
     pub speaker_model: Option<String>,
-    /// Where the language is to be detected and no model was named, it is heard first, and the model follows from it.
+    /// Where the language is to be detected and no model was named, it is identified first, and the model follows from it.
     pub model_by_language: bool,
     /// How downloads use the network.
     pub network: NetworkPreferences,

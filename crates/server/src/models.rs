@@ -145,7 +145,7 @@ impl Models {
             }
         }
         if !is_named && self.default.is_none() {
-            job.by_language = advisor::by_language::wish(&model, &job, &self.preferences);
+            job.by_language = advisor::by_language::request(&model, &job, &self.preferences);
         }
         let mut job = JobTemplate::new(self.preferences.clone(), model, self.device).fill(job);
         for other in &mut job.alternatives {

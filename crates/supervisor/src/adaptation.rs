@@ -140,3 +140,29 @@ fn stand_on_top(asked: &mut Adapt, place: Processor) {
     let resume = asked.job.resume.get_or_insert_default();
     resume.ladder.get_or_insert_with(|| LadderState::new(settings));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{AdaptSettings, Job};
+
+    #[test]
+    fn an_engine_that_died_before_it_began_had_the_batch_and_precision_that_were_asked_for() {
+        let settings = AdaptSettings { batch: 4, ..AdaptSettings::default() };
+        let mut asked = Adapt {
+            job: Job::new(1, "", "small"),
+            lessons: Vec::new(),
+            settings,
+            folder: "work".into(),
+            output: "adapter".into(),
+        };
+        stand_on_top(&mut asked, Processor::Cpu);
+        let (rung, next) = step_down_in(Stage::Adapt, &asked.job, Processor::Cpu).unwrap();
+        assert_eq!((rung.step, rung.to.settings.batch), (Step::HalveBatch, 2));
+        assert_eq!(rung.to.settings.precision, settings.precision.as_str());
+        // Where it stands is known from then on.
+        asked.job = next;
+        stand_on_top(&mut asked, Processor::Cpu);
+        assert_eq!(asked.job.resume.unwrap().ladder.unwrap().settings.batch, 2);
+    }
+}

@@ -16,7 +16,7 @@ pub struct Job {
     pub file: FilePath,
     /// A model's folder or file.
     pub model: FilePath,
-    /// Whether another model may do the job, once its language was heard.
+    /// Whether another model may do the job, once its language was identified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_language: Option<ByLanguage>,
     /// An adapter of this model, which is added to its weights; `None`: the model as it is.
@@ -67,12 +67,12 @@ pub struct Job {
     pub resume: Option<Box<Resume>>,
 }
 
-/// The wish that a job's model follow from its language.
+/// The request that a job's model follow from its language.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ByLanguage {
-    /// The model that hears the language: a folder or file.
-    pub hearer: FilePath,
-    /// What followed from it; `None`: it was not heard yet.
+    /// The model that identifies the language: a folder or file.
+    pub identifier: FilePath,
+    /// What followed from it; `None`: it was not identified yet.
     pub answer: Option<ModelAnswer>,
 }
 
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     fn answered(answer: Option<ModelAnswer>) -> Job {
-        let by_language = ByLanguage { hearer: "whisper".into(), answer };
+        let by_language = ByLanguage { identifier: "whisper".into(), answer };
         Job { by_language: Some(by_language), ..Job::new(1, "talk.wav", "whisper") }
     }
 
@@ -398,17 +398,17 @@ mod tests {
     fn what_followed_from_the_language_changes_the_model_and_not_the_request() {
         let other = Job::new(1, "talk.wav", "parakeet");
         let asked = answered(None);
-        let heard = answered(Some(ModelAnswer::Other(Box::new(other.clone()))));
+        let followed = answered(Some(ModelAnswer::Other(Box::new(other.clone()))));
         let own = answered(Some(ModelAnswer::Own));
-        assert_eq!((asked.in_use(), heard.in_use(), own.in_use()), (&asked, &other, &own));
-        assert!(heard.is_same_request(&asked) && own.is_same_request(&asked));
-        assert!(!heard.is_same_request(&Job { by_language: None, ..asked.clone() }));
-        assert!(!heard.is_same_request(&Job { track: Some(1), ..asked.clone() }));
+        assert_eq!((asked.in_use(), followed.in_use(), own.in_use()), (&asked, &other, &own));
+        assert!(followed.is_same_request(&asked) && own.is_same_request(&asked));
+        assert!(!followed.is_same_request(&Job { by_language: None, ..asked.clone() }));
+        assert!(!followed.is_same_request(&Job { track: Some(1), ..asked.clone() }));
         // A journal gives back what was decided.
-        let json = serde_json::to_string(&heard).unwrap();
-        assert_eq!(serde_json::from_str::<Job>(&json).unwrap(), heard);
+        let json = serde_json::to_string(&followed).unwrap();
+        assert_eq!(serde_json::from_str::<Job>(&json).unwrap(), followed);
         // It can translate, which the other one may not.
-        let translating = heard.translating("de".into());
+        let translating = followed.translating("de".into());
         assert_eq!((translating.model, translating.by_language), ("whisper".into(), None));
         assert_eq!(asked.settings().get("by_language"), None);
     }

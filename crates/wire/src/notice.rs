@@ -51,7 +51,7 @@ memory::notices! {
         /// The person.
         person: String,
     },
-    /// The recording's language was heard, and another model than the chosen one transcribes it.
+    /// The recording's language was identified, and another model than the chosen one transcribes it.
     ModelOfLanguage = "model.of_language" {
         /// ISO 639-1.
         language: String,
@@ -60,8 +60,8 @@ memory::notices! {
         /// The model that transcribes.
         model: String,
     },
-    /// The language that the model was to follow from could not be heard, so that the chosen model transcribes.
-    LanguageUnheard = "model.language_unheard" {
+    /// The language that the model was to follow from could not be identified, so that the chosen model transcribes.
+    LanguageNotIdentified = "model.language_not_identified" {
         /// Why.
         detail: String,
     },
@@ -211,7 +211,7 @@ impl Message {
             Self::SeveralTracks { .. }
             | Self::MaybeKnown { .. }
             | Self::ModelOfLanguage { .. }
-            | Self::LanguageUnheard { .. }
+            | Self::LanguageNotIdentified { .. }
             | Self::VoicesUnreadable { .. }
             | Self::Discarded { .. }
             | Self::Again { .. }
@@ -254,7 +254,7 @@ impl Message {
                 "The language is {language} ({:.0} %): the model {model} transcribes this recording.",
                 probability * 100.0
             ),
-            Self::LanguageUnheard { detail } => {
+            Self::LanguageNotIdentified { detail } => {
                 format!("The language could not be identified, so the chosen model transcribes. {detail}")
             }
             Self::VoicesUnreadable { detail } => format!("{detail} Speakers have numbers instead of names."),

@@ -247,12 +247,16 @@ pub fn job_to_run(
     preferences: &Preferences,
 ) -> Result<Job, Failure> {
     let mut job = job(entry, settings, preferences)?;
-    // One that was chosen for this recording stays.
-    let is_own = entry.own.as_ref().is_some_and(|own| own.model != settings.model);
-    if let Some(model) = settings.model.as_ref().filter(|_| !is_own) {
-        job.by_language = by_language::wish(model, &job, preferences);
+    if let Some(model) = model_of_all(entry, settings) {
+        job.by_language = by_language::request(model, &job, preferences);
     }
     Ok(adapted(job))
+}
+
+/// The model that is chosen for all recordings; `None` where this one has a model of its own, which stays.
+fn model_of_all<'a>(entry: &QueueEntry, settings: &'a JobSettings) -> Option<&'a advisor::ModelRef> {
+    let is_own = entry.own.as_ref().is_some_and(|own| own.model != settings.model);
+    settings.model.as_ref().filter(|_| !is_own)
 }
 
 /// The job with what its model has learnt.
@@ -304,6 +308,29 @@ mod tests {
         (job.language, settings.model) = (None, None);
         job.model = folder.path().join("none").into();
         check_told(&job, &settings).unwrap();
+    }
+
+    /// Only that of all recordings may give way to one for the language.
+    #[test]
+    fn a_model_that_was_chosen_for_one_recording_stays() {
+        let model = |name: &str| advisor::ModelRef {
+            name: name.into(),
+            path: name.into(),
+            demonstration: false,
+            note: None,
+        };
+        let settings = |name: &str| JobSettings { model: Some(model(name)), ..JobSettings::default() };
+        let mut queue = super::super::queue::Queue::default();
+        let mut of = |own: Option<JobSettings>| {
+            let id = queue.add("talk.wav".into(), None, false, None);
+            let mut entry = queue.get(id).unwrap().clone();
+            entry.own = own;
+            model_of_all(&entry, &settings("a")).map(|model| model.name.clone())
+        };
+        assert_eq!(of(None).as_deref(), Some("a"));
+        assert_eq!(of(Some(settings("b"))), None);
+        // Its own settings are of other things.
+        assert_eq!(of(Some(settings("a"))).as_deref(), Some("a"));
     }
 
     #[test]

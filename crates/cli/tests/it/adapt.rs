@@ -74,6 +74,7 @@ fn options_of_adapt_reach_the_engine() {
         (&["--batch", "5"], "/adapt/settings/batch", json!(5)),
         (&["--seed", "9"], "/adapt/settings/seed", json!(9)),
         (&["--precision", "bf16"], "/adapt/settings/precision", json!("bf16")),
+        (&["--precision", "f16"], "/adapt/job/alternatives/0/installed/precision", json!("f16")),
         (&["--memory-limit", "1GiB"], "/adapt/job/memory/memory_limit", json!(1u64 << 30)),
         (&["--ram-limit", "2GiB"], "/adapt/job/memory/ram_limit", json!(2u64 << 30)),
         (&["--threads", "1"], "/adapt/job/threads", json!(1)),

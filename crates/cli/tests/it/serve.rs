@@ -91,7 +91,7 @@ fn a_stream_has_the_official_events() {
     assert_eq!((failed[0].0.as_str(), &failed[0].1["error"]["code"]), ("error", &json!("audio_broken")));
 }
 
-/// A request that names no model and no language has the language heard first, where that is set.
+/// A request that names no model and no language has the language identified first, where that is set.
 #[test]
 fn the_model_of_a_request_follows_from_its_language_where_that_is_set() {
     let sandbox = crate::transducer::with_both();

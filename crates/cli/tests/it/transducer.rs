@@ -173,7 +173,7 @@ fn the_model_follows_from_the_language_where_the_user_wants_that() {
         let json: Value = serde_json::from_str(&sandbox.read("out/talk.json")).unwrap();
         (json["model"]["name"].as_str().unwrap().to_owned(), ran.err, json)
     };
-    // A Whisper is what is recommended for any language, and hears it.
+    // A Whisper is what is recommended for any language, and identifies it.
     for (more, variable, expected) in [
         (&[][..], None, "whisper"),
         (&["--model-by-language"], None, "parakeet"),
@@ -223,7 +223,7 @@ fn the_model_follows_from_the_language_where_the_user_wants_that() {
 
 /// An engine that dies while it listens costs the choice, not the text.
 #[test]
-fn where_no_language_is_heard_the_chosen_model_transcribes() {
+fn where_no_language_is_identified_the_chosen_model_transcribes() {
     let sandbox = with_both();
     for (name, code) in [("once.mp3", 0), ("hungry.mp3", 0), ("broken.mp3", 1)] {
         sandbox.write(name, "");

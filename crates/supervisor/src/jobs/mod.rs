@@ -30,11 +30,11 @@ pub(crate) use rungs::{step_down_in, top};
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Prepares the choice of a model for a job, before one is loaded that hears the job's language; what it gives is then
+/// Prepares the choice of a model for a job, before one is loaded that identifies the job's language; what it gives is then
 /// asked once.
 pub type ChooseModel = fn(&Job) -> ModelChoice;
 
-/// Which model a job is to have whose language was heard, the likeliest first, each with its probability: the job as
+/// Which model a job is to have whose language was identified, from the likely languages, the likeliest first, each with its probability: the job as
 /// another model does it, and that model's name; `None`: the job's own.
 pub type ModelChoice = Box<dyn FnOnce(&[(String, f32)]) -> Option<(Job, String)> + Send>;
 
@@ -282,7 +282,7 @@ impl SupervisedJob {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).resume.clone()
     }
 
-    /// The model that followed from its language, once that was heard here.
+    /// The model that followed from its language, once that was identified here.
     pub fn by_language(&self) -> Option<ByLanguage> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).by_language.clone()
     }

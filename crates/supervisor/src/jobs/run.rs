@@ -85,8 +85,8 @@ impl JobRun {
                     lease = self.lease(&engine) => lease,
                 };
             }
-            if self.is_to_hear() {
-                let message = self.hear(&engine).await;
+            if self.is_to_identify() {
+                let message = self.identify(&engine).await;
                 if self.stop.is_asked() {
                     return self.cancelled(policy, None);
                 }
@@ -135,15 +135,15 @@ impl JobRun {
     }
 
     /// Text that is there already goes on with the model that wrote it.
-    fn is_to_hear(&self) -> bool {
+    fn is_to_identify(&self) -> bool {
         let resume = self.job.resume.as_ref();
         let has_begun = resume.is_some_and(|resume| resume.point.is_some() || resume.ladder.is_some());
         self.job.by_language.as_ref().is_some_and(|by_language| by_language.answer.is_none()) && !has_begun
     }
 
-    /// Hears which language the recording is in, and has the model follow from it. That it could not be heard fails no
+    /// Identifies the language of the recording, and has the model follow from it. That it could not be identified fails no
     /// job: its own model stays. What there is to say of it.
-    async fn hear(&mut self, engine: &Engine) -> Option<Message> {
+    async fn identify(&mut self, engine: &Engine) -> Option<Message> {
         let (answer, message) = self.answer(engine).await;
         if self.stop.is_asked() {
             return None;
@@ -164,38 +164,38 @@ impl JobRun {
         let job = self.in_use();
         // On blocking threads: it reads what the models' files and the device say.
         let choice = blocking(move || choose(&job)).await;
-        let heard = match self.languages(engine).await {
-            Ok(heard) => heard,
+        let identified = match self.languages(engine).await {
+            Ok(languages) => languages,
             Err(failure) => {
-                let message = Message::LanguageUnheard { detail: failure.to_string() };
+                let message = Message::LanguageNotIdentified { detail: failure.to_string() };
                 return (ModelAnswer::Own, Some(message));
             }
         };
-        let languages = heard.clone();
+        let languages = identified.clone();
         let Some((job, model)) = blocking(move || choice(&languages)).await else { return OWN };
-        let Some((language, probability)) = heard.into_iter().next() else { return OWN };
+        let Some((language, probability)) = identified.into_iter().next() else { return OWN };
         let job = Job { resume: None, by_language: None, ..job };
         (ModelAnswer::Other(Box::new(job)), Some(Message::ModelOfLanguage { language, probability, model }))
     }
 
     async fn languages(&mut self, engine: &Engine) -> Result<Vec<(String, f32)>, Failure> {
         let by_language = self.job.by_language.as_ref();
-        let hearer = by_language.map_or(&self.job.model, |by_language| &by_language.hearer).clone();
-        let adapter = self.job.adapter.clone().filter(|_| hearer == self.job.model);
-        let job = Job { model: hearer, adapter, resume: None, by_language: None, ..self.job.clone() };
+        let identifier = by_language.map_or(&self.job.model, |by_language| &by_language.identifier).clone();
+        let adapter = self.job.adapter.clone().filter(|_| identifier == self.job.model);
+        let job = Job { model: identifier, adapter, resume: None, by_language: None, ..self.job.clone() };
         let mut handle = engine.detect_languages(vec![job.file.clone()], job);
         self.stop.reach(handle.canceller());
-        let mut heard = Ok(Vec::new());
+        let mut identified = Ok(Vec::new());
         while let Some(event) = handle.next().await {
             match event {
-                Event::Language { probabilities, .. } => heard = Ok(probabilities),
+                Event::Language { probabilities, .. } => identified = Ok(probabilities),
                 // What is wrong with the file is said by the job itself.
                 Event::FileFailed { error, .. } if error.code != ErrorCode::OutOfMemory => {}
-                Event::FileFailed { error, .. } | Event::Failed { error, .. } => heard = Err(error),
+                Event::FileFailed { error, .. } | Event::Failed { error, .. } => identified = Err(error),
                 _ => {}
             }
         }
-        heard.map(|mut languages| {
+        identified.map(|mut languages| {
             languages.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             languages
         })

@@ -70,7 +70,7 @@ const NOTICES: NoticeMessage[] = [
   { code: "audio.several_tracks", data: { tracks: 3, taken: 1, language: "deu" } },
   { code: "audio.several_tracks", data: { tracks: 3, taken: 1, language: null } },
   { code: "model.of_language", data: { language: "de", probability: 0.975, model: "parakeet" } },
-  { code: "model.language_unheard", data: { detail: "The file can't be read." } },
+  { code: "model.language_not_identified", data: { detail: "The file can't be read." } },
   { code: "speakers.maybe_known", data: { speaker: "S 1", person: "Ada" } },
   { code: "speakers.voices_unreadable", data: { detail: "damaged" } },
   { code: "transcript.gaps", data: { gaps: 1 } },

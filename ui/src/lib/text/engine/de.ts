@@ -155,7 +155,7 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} ist vielleicht ${person}. Hören Sie hinein, und benennen Sie ${speaker} um, wenn das stimmt.`,
     "model.of_language": ({ language, probability, model }) =>
       `Die Sprache ist ${languageName(language)} (${percent(probability)}), daher transkribiert das Modell ${model} diese Aufnahme.`,
-    "model.language_unheard": () => "Die Sprache konnte nicht bestimmt werden, daher transkribiert das gewählte Modell.",
+    "model.language_not_identified": () => "Die Sprache konnte nicht bestimmt werden, daher transkribiert das gewählte Modell.",
     "speakers.voices_unreadable": () => "Die bekannten Stimmen konnten nicht gelesen werden. Sprecher haben Nummern statt Namen.",
     "transcript.gaps": ({ gaps }) =>
       gaps === 1 ? "An 1 Stelle haben mehr als 2 s Sprache keinen Text." : `An ${gaps} Stellen haben mehr als 2 s Sprache keinen Text.`,

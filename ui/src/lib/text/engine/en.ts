@@ -166,7 +166,7 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} may be ${person}. Listen, and rename ${speaker} if that is right.`,
     "model.of_language": ({ language, probability, model }) =>
       `The language is ${languageName(language)} (${percent(probability)}), so the model ${model} transcribes this recording.`,
-    "model.language_unheard": () => "The language could not be identified, so the chosen model transcribes.",
+    "model.language_not_identified": () => "The language could not be identified, so the chosen model transcribes.",
     "speakers.voices_unreadable": () => "The known voices could not be read. Speakers have numbers instead of names.",
     "transcript.gaps": ({ gaps }) => (gaps === 1 ? "In 1 place, more than 2 s of speech has no text." : `In ${gaps} places, more than 2 s of speech has no text.`),
     "transcript.discarded": ({ passages }) =>

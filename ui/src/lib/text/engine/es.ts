@@ -154,7 +154,7 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} puede ser ${person}. Conviene escuchar y, si lo es, cambiar el nombre de ${speaker}.`,
     "model.of_language": ({ language, probability, model }) =>
       `El idioma es ${languageName(language)} (${percent(probability)}), por lo que el modelo ${model} transcribe esta grabación.`,
-    "model.language_unheard": () => "No se pudo identificar el idioma, por lo que transcribe el modelo elegido.",
+    "model.language_not_identified": () => "No se pudo identificar el idioma, por lo que transcribe el modelo elegido.",
     "speakers.voices_unreadable": () => "No se pudieron leer las voces conocidas. Los hablantes tienen números en lugar de nombres.",
     "transcript.gaps": ({ gaps }) => (gaps === 1 ? "En 1 lugar hay más de 2 s de voz sin texto." : `En ${gaps} lugares hay más de 2 s de voz sin texto.`),
     "transcript.discarded": ({ passages }) =>

@@ -158,7 +158,7 @@ export const engine: EngineText = {
       `${speaker} est peut-être ${person}. Écoutez et, si c’est le cas, renommez ${speaker}.`,
     "model.of_language": ({ language, probability, model }) =>
       `Langue reconnue : ${languageName(language)} (${percent(probability)}). Le modèle ${model} transcrit cet enregistrement.`,
-    "model.language_unheard": () => "La langue n’a pas pu être identifiée, donc le modèle choisi transcrit.",
+    "model.language_not_identified": () => "La langue n’a pas pu être identifiée, donc le modèle choisi transcrit.",
     "speakers.voices_unreadable": () => "Les voix connues n’ont pas pu être lues. Les locuteurs ont des numéros au lieu de noms.",
     "transcript.gaps": ({ gaps }) =>
       gaps <= 1 ? `À ${gaps} endroit, plus de 2 s de parole sont sans texte.` : `À ${gaps} endroits, plus de 2 s de parole sont sans texte.`,

@@ -153,7 +153,7 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) => `${speaker}は${person}かもしれません。聞いて確認し、正しければ${speaker}の名前を変更してください。`,
     "model.of_language": ({ language, probability, model }) =>
       `言語は${languageName(language)}（${percent(probability)}）なので、モデル${model}でこの録音を文字起こしします。`,
-    "model.language_unheard": () => "言語を識別できなかったため、選択したモデルで文字起こしします。",
+    "model.language_not_identified": () => "言語を識別できなかったため、選択したモデルで文字起こしします。",
     "speakers.voices_unreadable": () => "登録済みの声を読み取れませんでした。話者は名前ではなく番号で表示されます。",
     "transcript.gaps": ({ gaps }) => `2秒を超える発話にテキストのない箇所が${gaps}か所あります。`,
     "transcript.discarded": ({ passages }) => `発話のないテキスト${passages}か所を除外しました。`,

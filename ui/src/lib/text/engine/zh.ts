@@ -150,7 +150,7 @@ export const engine: EngineText = {
     "speakers.maybe_known": ({ speaker, person }) => `${speaker} 可能是 ${person}。请试听，如果正确，请将 ${speaker} 改名。`,
     "model.of_language": ({ language, probability, model }) =>
       `语言为${languageName(language)}（${percent(probability)}），因此由模型 ${model} 转写此录音。`,
-    "model.language_unheard": () => "无法识别语言，因此由所选模型转写。",
+    "model.language_not_identified": () => "无法识别语言，因此由所选模型转写。",
     "speakers.voices_unreadable": () => "无法读取已知声音。说话人以编号代替名字。",
     "transcript.gaps": ({ gaps }) => `有 ${gaps} 处超过 2 秒的语音没有文本。`,
     "transcript.discarded": ({ passages }) => `已略去 ${passages} 处无语音的文本。`,
