@@ -1,8 +1,9 @@
 """Word error rate of a model on recordings with texts beside them, with whatever adapter is on.
 
-usage: python3 score.py MODEL FOLDER     (STENO names the program; `steno` otherwise)
+usage: python3 score.py MODEL FOLDER WORDS [OPTIONS]     (STENO names the program; `steno` otherwise)
 
-Prints words, errors and rate of all sentences, and how many of the capitalised invented names are right.
+Prints words, errors and rate of all sentences, and how many of the words in the file WORDS are right. OPTIONS are more
+options of `steno transcribe`.
 """
 
 import json
@@ -11,9 +12,6 @@ import pathlib
 import re
 import subprocess
 import sys
-
-NAMES = ["zolmivane", "quillfeather", "brackwater", "metaflox", "virelune",
-         "corvasta", "pendrithal", "oskarine", "tavoren", "hadrigol"]
 
 
 def words(text):
@@ -29,27 +27,23 @@ def errors(expected, found):
     return row[-1]
 
 
-def text_of(path):
-    if path.with_suffix(".txt").is_file():
-        return path.with_suffix(".txt").read_text()
-    return " ".join(part["text"] for part in json.loads(path.with_suffix(".json").read_text())["segments"])
-
-
 def main():
-    model, folder, *options = sys.argv[1:]
+    model, folder, expected_words, *options = sys.argv[1:]
+    names = set(words(pathlib.Path(expected_words).read_text()))
     total = wrong = named = right = 0
     files = sorted(path for path in pathlib.Path(folder).iterdir() if path.suffix in (".wav", ".flac"))
     for path in files:
+        truth = json.loads(path.with_suffix(".json").read_text())
         command = [os.environ.get("STENO", "steno"), "transcribe", str(path), "--model", model, "--quiet",
-                   "--language", "en", "--format", "json", "--output", "-", *options]
+                   "--language", truth["language"] or "en", "--format", "json", "--output", "-", *options]
         # Not the plain text: that of the demonstration model begins with a warning.
         transcript = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         found = words(" ".join(segment["text"] for segment in transcript["segments"]))
-        expected = words(text_of(path))
+        expected = words(" ".join(part["text"] for part in truth["segments"]))
         total, wrong = total + len(expected), wrong + errors(expected, found)
-        named += sum(word in NAMES for word in expected)
-        right += sum(word in NAMES and word in found for word in expected)
-    print(f"{wrong} of {total} words wrong, {100 * wrong / total:.1f} %; {right} of {named} names right")
+        named += sum(word in names for word in expected)
+        right += sum(word in names and word in found for word in expected)
+    print(f"{wrong} of {total} words wrong, {100 * wrong / total:.1f} %; {right} of {named} of those words right")
 
 
 main()

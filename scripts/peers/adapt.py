@@ -52,7 +52,7 @@ def peft(folder, tokens, keep):
 
 
 def steno(folder, recording, precision, keep):
-    written, _, _, peak = watched("target/debug/examples/bench_adapt", str(folder), recording, precision, keep)
+    written, _, _, peak = watched("target/debug/examples/bench_adapt", str(folder), recording, precision, keep, "encoder")
     return json.loads(written) | {"peak": peak}
 
 

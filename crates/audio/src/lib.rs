@@ -44,6 +44,7 @@ pub use pcm::Pcm;
 pub use pictures::{Film, PICTURES_PER_SECOND};
 pub use reader::{Reader, codecs, probe};
 pub use recording::{PrepareOptions, Recording, prepare};
+pub use resample::{at_speed, samples_at_speed};
 pub use seekable::{DecodingPass, SeekIndex, Seekable};
 pub use vad::SpeechRegion;
 

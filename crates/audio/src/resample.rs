@@ -89,8 +89,7 @@ impl Resampler {
     /// Appends the rest of the output. `push` must not be called after it.
     pub(crate) fn finish(&mut self, out: &mut Vec<f32>) -> Result<(), String> {
         let Some(fft) = &mut self.fft else { return Ok(()) };
-        let expected =
-            (self.frames_in * u64::from(SAMPLE_RATE) + u64::from(self.rate) / 2) / u64::from(self.rate);
+        let expected = resampled(self.frames_in, self.rate);
         let silence = vec![0.0; fft.input_frames_next()];
         let frames_in = self.frames_in;
         while self.frames_out < expected {
@@ -102,6 +101,34 @@ impl Resampler {
         self.frames_out = expected;
         Ok(())
     }
+}
+
+/// A signal of 16 kHz played at so many percent of its speed: above 100 it takes less time, and pitch and resonances of a
+/// voice rise. It has [`samples_at_speed`] samples.
+///
+/// # Errors
+/// For less than 7 and more than 4,800 percent.
+pub fn at_speed(samples: &[f32], percent: u32) -> Result<Vec<f32>, String> {
+    let mut resampler = Resampler::new(rate_at_speed(percent))?;
+    let mut out = Vec::new();
+    resampler.push(samples, &mut out)?;
+    resampler.finish(&mut out)?;
+    Ok(out)
+}
+
+/// Samples of so many when they are played at this percentage of their speed.
+pub fn samples_at_speed(samples: usize, percent: u32) -> usize {
+    resampled(samples as u64, rate_at_speed(percent)) as usize
+}
+
+/// At this rate, 16,000 samples take as long as they do at that percentage of their speed.
+fn rate_at_speed(percent: u32) -> u32 {
+    SAMPLE_RATE / 100 * percent
+}
+
+/// Samples at 16 kHz of so many at this rate.
+fn resampled(samples: u64, rate: u32) -> u64 {
+    (samples * u64::from(SAMPLE_RATE) + u64::from(rate) / 2) / u64::from(rate)
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {

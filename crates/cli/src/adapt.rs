@@ -53,6 +53,10 @@ pub struct Adapt {
     #[arg(long, value_name = "FOLDER")]
     pub folder: Vec<PathBuf>,
 
+    /// Forget nothing of every recording in this folder that has a text beside it: texts that the model writes as it should
+    #[arg(long, value_name = "FOLDER")]
+    pub beside: Vec<PathBuf>,
+
     /// Compare also on every recording in this folder that has a text beside it; the result must not be worse there
     #[arg(long, value_name = "FOLDER")]
     pub compare: Vec<PathBuf>,
@@ -72,6 +76,10 @@ pub struct Adapt {
     /// Rank of the adapters: more can learn more, and takes a larger file
     #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().rank, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub rank: u32,
+
+    /// Have the encoder learn as well, which hears, beside the decoder, which writes: takes twice as long, and forgets more
+    #[arg(long)]
+    pub encoder: bool,
 
     /// Highest learning rate
     #[arg(long, value_name = "RATE", default_value_t = AdaptSettings::default().rate, value_parser = rate)]
@@ -263,9 +271,19 @@ fn line(progress: &AdaptProgress) -> String {
 
 impl Adapt {
     fn settings(&self) -> AdaptSettings {
-        let Self { epochs, rank, rate, batch, seed, precision, .. } = *self;
+        let Self { epochs, rank, encoder, rate, batch, seed, precision, .. } = *self;
         let alpha = 2.0 * rank as f32;
-        AdaptSettings { epochs, rank, alpha, rate, batch, seed, precision, ..AdaptSettings::default() }
+        AdaptSettings {
+            epochs,
+            rank,
+            alpha,
+            encoder,
+            rate,
+            batch,
+            seed,
+            precision,
+            ..AdaptSettings::default()
+        }
     }
 
     fn collect(&self) -> Result<Collected, Ended> {
@@ -284,6 +302,9 @@ impl Adapt {
             && let Some(documents) = search::existing()?
         {
             collected.history(&documents, &|_| true)?;
+        }
+        for folder in &self.beside {
+            collected.beside(folder, language)?;
         }
         for folder in &self.compare {
             collected.compared(folder, language)?;

@@ -87,7 +87,13 @@ fn run(asked: &Adapt) -> Outcome {
 
 #[test]
 fn training_keeps_to_a_limit_and_learns_the_same() {
-    let settings = |precision| AdaptSettings { epochs: 3, batch: 4, precision, ..AdaptSettings::default() };
+    let settings = |precision| AdaptSettings {
+        epochs: 3,
+        batch: 4,
+        precision,
+        encoder: true,
+        ..AdaptSettings::default()
+    };
     let fresh = || tempfile::tempdir().unwrap();
     let unlimited = run(&asked(fresh().path(), settings(Precision::F32)));
     println!("unlimited: {} MB, {:?}", unlimited.peak / MIB, unlimited.adapted.losses);

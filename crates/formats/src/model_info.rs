@@ -206,8 +206,9 @@ impl ModelInfo {
     pub fn ways_to_learn(&self, name: &str, asked: Precision, rank: u32) -> Vec<Installed> {
         let Network::Whisper(dimensions) = &self.dimensions else { return Vec::new() };
         let halved = if self.stored == Precision::F16 { Precision::F16 } else { Precision::Bf16 };
-        let bytes =
-            |kind, precision| TrainingFootprint::of(dimensions, kind, precision, u64::from(rank), 0).weights;
+        let bytes = |kind, precision| {
+            TrainingFootprint::of(dimensions, kind, precision, u64::from(rank), 0, false).weights
+        };
         let held = |precision: Precision| Installed {
             model: name.to_owned(),
             precision: precision.as_str().into(),

@@ -21,7 +21,7 @@ use crate::Collected;
 
 /// Of what was learnt, so much is tried one after the other, until nothing else gets worse: a little less of it
 /// often keeps what it gained, and forgets less (Wortsman and others, arXiv:2109.01903).
-const STRENGTHS: [f32; 4] = [1.0, 0.7, 0.5, 0.35];
+const STRENGTHS: [f32; 4] = [1.0, 0.85, 0.7, 0.5];
 
 /// Seconds of speech of a window that is learnt, of 30, as parts fill it with pauses between them.
 const WINDOW: f64 = 26.0;
@@ -107,14 +107,16 @@ impl Learning {
         let choice = preferences.engine.device;
         let kind = if fit::expects_gpu(choice) { DeviceKind::Gpu } else { DeviceKind::Host };
         let peak = |precision, batch, keeps_everything| {
-            let footprint = TrainingFootprint::of(&dimensions, kind, precision, rank, tokens);
+            let footprint =
+                TrainingFootprint::of(&dimensions, kind, precision, rank, tokens, settings.encoder);
             footprint.peak(batch, keeps_everything)
         };
         let memory = peak(settings.precision, u64::from(settings.batch), true);
         let smaller = if preferences.memory.pins.precision { settings.precision } else { Precision::Bf16 };
         let least = peak(smaller, 1, false).min(memory);
         let device = DeviceMemory::of(kind == DeviceKind::Gpu, choice, &preferences.memory).ok();
-        let window = device.and_then(|device| speed::to_learn(&speed::measured(), &device.name, &network));
+        let window = device
+            .and_then(|device| speed::to_learn(&speed::measured(), &device.name, &network, settings.encoder));
         let pace = window.map(|seconds| f64::from(settings.epochs) * seconds / WINDOW);
         Ok(Prediction { memory, least, pace })
     }
@@ -126,7 +128,7 @@ impl Learning {
     /// Where there is nothing to learn from, the name is taken, memory runs out with the least of everything, or
     /// something can't be read or written.
     pub async fn run(&self, mut tell: impl FnMut(News)) -> Result<Outcome, Failure> {
-        if self.collected.lessons.iter().all(|lesson| lesson.held_back) {
+        if self.collected.lessons.iter().all(|lesson| lesson.held_back || !lesson.corrected) {
             let text = "There is nothing to learn from.";
             let remedy = "Correct at least two segments of a transcript in the window, or name recordings with \
                 their texts: --pair AUDIO TEXT.";

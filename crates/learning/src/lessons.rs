@@ -44,30 +44,41 @@ struct Part {
 }
 
 impl Collected {
-    /// Adds a recording with its text: plain, of at most one window, or JSON with times.
+    /// Adds a recording with its corrected text: plain, of at most one window, or JSON with times.
     ///
     /// # Errors
     /// Where the text can't be read.
     pub fn pair(&mut self, audio: &Path, text: &Path, language: Option<&str>) -> Result<(), Failure> {
-        for part in read(text)? {
-            let Some((start, end)) = part.times else {
-                self.push(audio, None, part.text, part.language.as_deref().or(language), true);
-                continue;
-            };
-            let at = |seconds: f64| Time::from_seconds(seconds.max(0.0));
-            let span = Span::new(at(start), at(end.max(start)));
-            self.push(audio, Some(span), part.text, part.language.as_deref().or(language), true);
-        }
-        Ok(())
+        self.parts(audio, text, language, true)
     }
 
-    /// Adds every recording of a folder that has a text beside it, `talk.json` or `talk.txt`.
+    /// Adds every recording of a folder that has a corrected text beside it, `talk.json` or `talk.txt`.
     ///
     /// # Errors
     /// Where there is none, or one can't be read.
     pub fn folder(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
-        for (audio, text) in pairs(folder)? {
-            self.pair(&audio, &text, language)?;
+        pairs(folder)?.iter().try_for_each(|(audio, text)| self.parts(audio, text, language, true))
+    }
+
+    /// Adds every recording of a folder that has a text beside it which the model is not to forget.
+    ///
+    /// # Errors
+    /// As [`Self::folder`].
+    pub fn beside(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
+        pairs(folder)?.iter().try_for_each(|(audio, text)| self.parts(audio, text, language, false))
+    }
+
+    fn parts(
+        &mut self,
+        audio: &Path,
+        text: &Path,
+        language: Option<&str>,
+        corrected: bool,
+    ) -> Result<(), Failure> {
+        for part in read(text)? {
+            let at = |seconds: f64| Time::from_seconds(seconds.max(0.0));
+            let span = part.times.map(|(start, end)| Span::new(at(start), at(end.max(start))));
+            self.push(audio, span, part.text, part.language.as_deref().or(language), corrected);
         }
         Ok(())
     }

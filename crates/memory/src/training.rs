@@ -13,7 +13,8 @@ const QUERIES: u64 = 256;
 /// Activations are counted in widths d and hidden layers f per position. A layer that keeps
 /// everything holds its input, both norms twice, queries, keys and values as they come and by head,
 /// what attention found as it comes and joined, its projection and two sums (17 d), and the hidden
-/// layer before and after its activation with the projection behind it (2 f + d).
+/// layer before and after its activation with the projection behind it (2 f + d). Where the encoder does not learn, its
+/// layers keep nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainingFootprint {
     /// Frozen weights; the layers' matrices may be held in 16 bits.
@@ -33,8 +34,16 @@ pub struct TrainingFootprint {
 }
 
 impl TrainingFootprint {
-    /// Of adapters of this rank, with windows of so many tokens, beside matrices held in `precision`.
-    pub fn of(network: &Dimensions, kind: DeviceKind, precision: Precision, rank: u64, tokens: u64) -> Self {
+    /// Of adapters of this rank in the decoder, and in the encoder where `in_encoder` says so, with windows of so many tokens,
+    /// beside matrices held in `precision`.
+    pub fn of(
+        network: &Dimensions,
+        kind: DeviceKind,
+        precision: Precision,
+        rank: u64,
+        tokens: u64,
+        in_encoder: bool,
+    ) -> Self {
         let d = network.width;
         let parameters = network.parameters();
         let layers = parameters.matrices - network.vocabulary * d;
@@ -47,22 +56,33 @@ impl TrainingFootprint {
         let adapter = |output: u64, input: u64| rank * (output + input);
         let attention = 4 * adapter(d, d);
         let feed_forward = |hidden: u64| 2 * adapter(hidden, d);
-        let adapters = network.encoder_layers * (attention + feed_forward(network.encoder_ffn))
+        let learning = if in_encoder { network.encoder_layers } else { 0 };
+        let adapters = learning * (attention + feed_forward(network.encoder_ffn))
             + network.decoder_layers * (2 * attention + feed_forward(network.decoder_ffn));
         let encoder_layer = positions * (18 * d + 2 * network.encoder_ffn);
         // Keys and values of the sound, as they come and by head.
         let decoder_layer = tokens * (27 * d + 2 * network.decoder_ffn) + 4 * positions * d;
         // Gradients of a layer's parts, and four blocks of scores.
-        let backward = positions * (10 * d + 3 * network.encoder_ffn)
-            + 4 * network.encoder_heads * QUERIES.min(positions) * positions;
-        let inputs = (network.encoder_layers + 2) * positions * d + (network.decoder_layers + 1) * tokens * d;
+        let scores = 4 * network.encoder_heads * QUERIES.min(positions) * positions;
+        let backward = positions * (10 * d + 3 * network.encoder_ffn) + scores;
+        // What does not learn is dropped on the way, and the way back does not come to it.
+        let passed = positions * (8 * d + 2 * network.encoder_ffn) + scores;
+        let layer = match in_encoder {
+            true => encoder_layer.max(decoder_layer) + backward,
+            false => passed.max(
+                decoder_layer
+                    + tokens * (10 * d + 3 * network.decoder_ffn)
+                    + 4 * positions * d
+                    + 4 * network.decoder_heads * tokens.min(QUERIES) * positions,
+            ),
+        };
+        let inputs = (learning + 2) * positions * d + (network.decoder_layers + 1) * tokens * d;
         Self {
             weights: ELEMENT * (parameters.total() - layers) + bytes * layers,
             adapters: 5 * ELEMENT * adapters,
             inputs: ELEMENT * inputs,
-            everything: ELEMENT
-                * (network.encoder_layers * encoder_layer + network.decoder_layers * decoder_layer),
-            layer: ELEMENT * (encoder_layer.max(decoder_layer) + backward),
+            everything: ELEMENT * (learning * encoder_layer + network.decoder_layers * decoder_layer),
+            layer: ELEMENT * layer,
             logits: ELEMENT * 5 * tokens * network.vocabulary,
             fixed: widened
                 + match kind {

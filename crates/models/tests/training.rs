@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{Device, Tensor};
 use formats::{AdapterCard, AdapterFile, AdapterMatrix, WhisperConfig};
 use memory::Precision;
-use models::training::{AdamW, Adapters, Example, Gradients, Keep, Ticker, Trainee, cosine};
+use models::training::{AdamW, Adapters, Aim, Example, Gradients, Keep, Ticker, Trainee, cosine};
 use models::whisper::Whisper;
 use random_models::corpus;
 use serde::Deserialize;
@@ -49,7 +49,9 @@ impl Golden {
             let path = corpus::bundled().join(format!("reference/tensors/{}.safetensors", example.mel));
             let mel = candle_core::safetensors::load(path, &Device::Cpu).unwrap()["mel"].clone();
             let mel = mel.flatten_all().unwrap().to_vec1().unwrap();
-            Example { mel, tokens: example.tokens.clone(), prompt: self.prompt, time_stamps: u32::MAX }
+            let mut aims = vec![Aim::Token; example.tokens.len()];
+            aims[..self.prompt].fill(Aim::Nothing);
+            Example { mel, tokens: example.tokens.clone(), aims }
         };
         self.examples.iter().map(example).collect()
     }
@@ -58,7 +60,7 @@ impl Golden {
     fn adapters(&self) -> Adapters {
         let config = WhisperConfig::read(&starter()).unwrap();
         let card = AdapterCard { rank: self.rank, alpha: self.alpha, ..AdapterCard::default() };
-        let adapters = Adapters::new(&config, card.clone(), 0, &Device::Cpu).unwrap();
+        let adapters = Adapters::new(&config, card.clone(), true, 0, &Device::Cpu).unwrap();
         let mut file = adapters.contents(Path::new("golden"), card).unwrap();
         for (number, matrix) in file.matrices.iter_mut().enumerate() {
             let value = |at: usize, step: f64| step * at as f64 + number as f64;
@@ -95,24 +97,79 @@ fn worst(found: &Gradients, expected: &Gradients) -> f32 {
 }
 
 #[test]
-fn time_stamps_are_not_learnt() {
+fn what_is_to_stay_as_before_costs_what_has_changed() {
     let golden_values = Golden::read();
-    let (trainee, adapters) = (load(), golden_values.adapters());
-    let whole = golden_values.examples().swap_remove(0);
-    let highest = whole.tokens[whole.prompt..].iter().copied().max().unwrap();
-    let without = Example { time_stamps: highest, ..whole.clone() };
-    let left_out = whole.tokens[whole.prompt..].iter().filter(|token| **token == highest).count();
-    assert_eq!(without.learnt() + left_out, whole.learnt());
-    // What is left is the loss of the others.
-    let loss = |example: &Example| trainee.loss(&adapters, std::slice::from_ref(example), 1.0).unwrap();
-    let only = |at: usize| {
-        let tokens = whole.tokens[..=at].to_vec();
-        loss(&Example { prompt: at, tokens, ..whole.clone() })
+    let (trainee, changed) = (load(), golden_values.adapters());
+    let card = changed.card().clone();
+    let new = Adapters::new(&trainee.config, card, false, 0, &Device::Cpu).unwrap();
+    let kept = |mut example: Example| {
+        example.aims.iter_mut().filter(|aim| **aim == Aim::Token).for_each(|aim| *aim = Aim::AsBefore);
+        example
     };
-    let places = (whole.prompt..whole.tokens.len()).filter(|at| whole.tokens[*at] == highest);
-    let of_stamps: f32 = places.map(only).sum();
-    assert!(of_stamps > 0.0);
-    assert!((loss(&whole) - loss(&without) - of_stamps).abs() < 1e-2);
+    let whole = golden_values.examples().swap_remove(0);
+    let as_before = kept(whole.clone());
+    assert_eq!(as_before.learnt(), whole.learnt());
+    let loss = |adapters: &Adapters, example: &Example| {
+        trainee.loss(adapters, std::slice::from_ref(example), 1.0).unwrap()
+    };
+    // Adapters that change nothing yet cost nothing, and have nothing to learn.
+    assert!(loss(&new, &as_before).abs() < 1e-3);
+    for keep in [Keep::Everything, Keep::Inputs] {
+        let mut gradients = new.no_gradients();
+        trainee.learn(&new, std::slice::from_ref(&as_before), 1.0, keep, &mut gradients).unwrap();
+        let most =
+            |x: &Tensor| x.abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar::<f32>().unwrap();
+        assert!(gradients.all().iter().flatten().all(|gradient| most(gradient) < 1e-2), "{keep:?}");
+    }
+    let changed_by = loss(&changed, &as_before);
+    assert!(changed_by > 0.01, "{changed_by}");
+    // Each token's part is its own.
+    let mut mixed = whole.clone();
+    let (first, last) = (mixed.aims.iter().position(|aim| *aim == Aim::Token).unwrap(), mixed.aims.len() - 1);
+    mixed.aims[first] = Aim::AsBefore;
+    let only = |example: &Example, at: usize| {
+        let mut one = example.clone();
+        (0..=last).filter(|other| *other != at).for_each(|other| one.aims[other] = Aim::Nothing);
+        loss(&changed, &one)
+    };
+    let expected = loss(&changed, &whole) - only(&whole, first) + only(&mixed, first);
+    assert!((loss(&changed, &mixed) - expected).abs() < 1e-2);
+}
+
+#[test]
+fn the_decoder_alone_learns_as_it_does_beside_the_encoder() {
+    let golden_values = Golden::read();
+    let (trainee, all) = (load(), golden_values.adapters());
+    let mut file = all.contents(Path::new(""), all.card().clone()).unwrap();
+    // The encoder's change nothing, and so those of the decoder have the gradients that they have without them.
+    for matrix in file.matrices.iter_mut().filter(|matrix| matrix.name.contains(".encoder.")) {
+        matrix.b.fill(0.0);
+    }
+    let beside = Adapters::read(&file, &trainee.config, &Device::Cpu).unwrap();
+    file.matrices.retain(|matrix| !matrix.name.contains(".encoder."));
+    let alone = Adapters::read(&file, &trainee.config, &Device::Cpu).unwrap();
+    let (there, here) = (beside.variables().len(), alone.variables().len());
+    assert!(here < there);
+    let mut examples = golden_values.examples();
+    examples.truncate(2);
+    // The last tokens of each are to stay as before.
+    for example in &mut examples {
+        let half = example.aims.len() / 2;
+        example.aims[half..].fill(Aim::AsBefore);
+    }
+    for keep in [Keep::Everything, Keep::Inputs] {
+        let (mut expected, mut found) = (beside.no_gradients(), alone.no_gradients());
+        let weight = weight(&examples);
+        let losses = [
+            trainee.learn(&beside, &examples, weight, keep, &mut expected).unwrap(),
+            trainee.learn(&alone, &examples, weight, keep, &mut found).unwrap(),
+        ];
+        assert!((losses[0] - losses[1]).abs() < 1e-5, "{losses:?}");
+        for (found, expected) in found.all().iter().zip(&expected.all()[there - here..]) {
+            let difference = difference(found.as_ref().unwrap(), expected.as_ref().unwrap());
+            assert!(difference < 1e-4, "{keep:?}: {difference}");
+        }
+    }
 }
 
 #[test]
@@ -228,7 +285,7 @@ fn a_merged_adapter_hears_what_the_trained_network_hears() {
         let hidden = model.decoder.forward(inputs, &mut state, None, &|| true).unwrap();
         let logits = model.decoder.logits(&hidden.squeeze(0).unwrap()).unwrap();
         let chances = candle_nn::ops::log_softmax(&logits, 1).unwrap().to_vec2::<f32>().unwrap();
-        let learnt = example.prompt..example.tokens.len();
+        let learnt = example.tokens.len() - example.learnt()..example.tokens.len();
         learnt.clone().map(|at| -chances[at - 1][example.tokens[at] as usize]).sum::<f32>()
             / learnt.len() as f32
     };

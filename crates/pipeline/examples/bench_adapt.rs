@@ -1,5 +1,5 @@
-//! What training adapters takes: `cargo run -p pipeline --example bench_adapt -- MODEL RECORDING PRECISION MEMORY`, of which
-//! the last is `everything` or `inputs`, what is kept for the way back. RECORDING has its text beside it in JSON, as those of
+//! What training adapters takes: `cargo run -p pipeline --example bench_adapt -- MODEL RECORDING PRECISION MEMORY [encoder]`, where
+//! MEMORY is `everything` or `inputs`, what is kept for the way back, and `encoder` has the encoder learn as well. RECORDING has its text beside it in JSON, as those of
 //! the tests. Prints a line of JSON: windows, seconds per window, peak of anonymous memory and its prediction in bytes. `scripts/peers/adapt.py` compares it with other programs.
 
 use std::path::Path;
@@ -15,9 +15,11 @@ use wire::{Adapt, AdaptSettings, DeviceChoice, Event, Job, Lesson, Resume};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [model, recording, precision, keep] = &arguments[..] else {
-        bail!("usage: bench_adapt MODEL RECORDING PRECISION everything|inputs");
+    let (Some([model, recording, precision, keep]), more) = (arguments.first_chunk(), arguments.get(4..))
+    else {
+        bail!("usage: bench_adapt MODEL RECORDING PRECISION everything|inputs [encoder]");
     };
+    let encoder = more == Some(&["encoder".to_owned()]);
     // As in the engine: before there are threads.
     memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
     let (model, recording) = (Path::new(model), Path::new(recording));
@@ -39,7 +41,7 @@ fn main() -> anyhow::Result<()> {
     let mut asked = Adapt {
         job: Job { device: DeviceChoice::Cpu, ..Job::new(1, model, model) },
         lessons: parts.iter().map(lesson).collect::<anyhow::Result<_>>()?,
-        settings: AdaptSettings { epochs: 1, batch: 1, precision, ..AdaptSettings::default() },
+        settings: AdaptSettings { epochs: 1, batch: 1, precision, encoder, ..AdaptSettings::default() },
         folder: folder.path().join("work").into(),
         output: folder.path().join("adapter.safetensors").into(),
     };

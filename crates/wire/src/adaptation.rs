@@ -48,6 +48,8 @@ pub struct AdaptSettings {
     pub alpha: f32,
     /// The highest learning rate.
     pub rate: f64,
+    /// Matrices of the encoder learn as well: how words sound, beside how they are written.
+    pub encoder: bool,
     /// Most times that everything is gone through.
     pub epochs: u32,
     /// Windows of 30 s per step.
@@ -68,9 +70,10 @@ impl Default for AdaptSettings {
         Self {
             rank: 8,
             alpha: 16.0,
+            encoder: false,
             rate: 1e-3,
             epochs: 20,
-            batch: 2,
+            batch: 1,
             patience: 4,
             seed: 0,
             checkpoint_seconds: 60,

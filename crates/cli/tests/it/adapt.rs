@@ -70,6 +70,7 @@ fn options_of_adapt_reach_the_engine() {
     for (options, pointer, expected) in [
         (&["--epochs", "3"][..], "/adapt/settings/epochs", json!(3)),
         (&["--rank", "4"], "/adapt/settings/rank", json!(4)),
+        (&["--encoder"], "/adapt/settings/encoder", json!(true)),
         (&["--rate", "0.002"], "/adapt/settings/rate", json!(0.002)),
         (&["--batch", "5"], "/adapt/settings/batch", json!(5)),
         (&["--seed", "9"], "/adapt/settings/seed", json!(9)),
@@ -89,6 +90,14 @@ fn options_of_adapt_reach_the_engine() {
         let pair = lessons.iter().find(|lesson| lesson["text"] == "Something else.").unwrap();
         assert_eq!(pair["language"], language, "{options:?}");
     }
+    let beside = asked(&["--pair", "other.flac", "other.txt", "--beside", "talks"]);
+    let corrected = |asked: &Value| -> Vec<(String, bool)> {
+        let lessons = asked["adapt"]["lessons"].as_array().unwrap();
+        let one = |it: &Value| (it["text"].to_string(), it["corrected"].as_bool().unwrap());
+        lessons.iter().map(one).collect()
+    };
+    assert!(corrected(&plain).iter().all(|(_, corrected)| *corrected));
+    assert!(corrected(&beside).iter().any(|(_, corrected)| !corrected), "{:?}", corrected(&beside));
     assert!(plain["adapt"]["lessons"][0]["file"].as_str().unwrap().ends_with("sample.flac"));
     let held = |asked: &Value| {
         asked["adapt"]["lessons"].as_array().unwrap().iter().filter(|it| it["held_back"] == true).count()

@@ -656,9 +656,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &[
             "pair",
             "folder",
+            "beside",
             "language",
             "epochs",
             "rank",
+            "encoder",
             "rate",
             "batch",
             "precision",

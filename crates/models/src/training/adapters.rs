@@ -6,6 +6,9 @@ use formats::{AdapterCard, AdapterFile, AdapterMatrix, WhisperConfig};
 
 use crate::{Error, Weights};
 
+/// How the names of the encoder's matrices begin.
+const ENCODER: &str = "model.encoder.";
+
 /// The low-rank adapters of a network that learn.
 #[derive(Debug)]
 pub struct Adapters {
@@ -29,15 +32,22 @@ struct Adapter {
 pub struct Gradients(Vec<Option<Tensor>>);
 
 impl Adapters {
-    /// Adapters of all matrices of attention and feed-forward layers. A is drawn evenly from
-    /// +-1/sqrt(input), as `peft` does, and B is zero, so that the network is as it was.
+    /// Adapters of all matrices of attention and feed-forward layers of the decoder, and of the encoder where
+    /// `in_encoder` says so. A is drawn evenly from +-1/sqrt(input), as `peft` does, and B is zero, so that the network is as
+    /// it was.
     ///
     /// # Errors
     /// [`Error::Candle`] if the device has no memory left.
-    pub fn new(config: &WhisperConfig, card: AdapterCard, seed: u64, device: &Device) -> Result<Self, Error> {
+    pub fn new(
+        config: &WhisperConfig,
+        card: AdapterCard,
+        in_encoder: bool,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, Error> {
         let rank = card.rank as usize;
         let mut random = SplitMix(seed);
-        let matrices = adapted(config).into_iter().map(|(name, output, input)| {
+        let matrices = adapted(config, in_encoder).into_iter().map(|(name, output, input)| {
             let bound = (input as f32).powf(-0.5);
             let a: Vec<f32> = (0..rank * input).map(|_| (2.0 * random.unit() - 1.0) * bound).collect();
             let a = Var::from_tensor(&Tensor::from_vec(a, (rank, input), device)?)?;
@@ -54,7 +64,8 @@ impl Adapters {
         let mut found: HashMap<&str, &AdapterMatrix> =
             file.matrices.iter().map(|matrix| (matrix.name.as_str(), matrix)).collect();
         let mut matrices = Vec::new();
-        for (name, output, input) in adapted(config) {
+        let in_encoder = found.keys().any(|name| name.starts_with(ENCODER));
+        for (name, output, input) in adapted(config, in_encoder) {
             let matrix = found.remove(name.as_str()).filter(|it| (it.output, it.input) == (output, input));
             let Some(matrix) = matrix else {
                 let reason = format!("it has no adapter of {name} with {output} x {input} numbers");
@@ -73,6 +84,11 @@ impl Adapters {
     fn of(matrices: Vec<Adapter>, card: AdapterCard) -> Self {
         let by_name = matrices.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
         Self { scale: card.scale(), card, matrices, by_name }
+    }
+
+    /// Whether matrices of the encoder learn.
+    pub(super) fn are_in_encoder(&self) -> bool {
+        self.matrices.iter().any(|matrix| matrix.name.starts_with(ENCODER))
     }
 
     /// All that learns: A and B of each matrix.
@@ -170,7 +186,7 @@ impl Gradients {
 }
 
 /// The names of matrices that are adapted, with output and input: those of attention and feed-forward.
-fn adapted(config: &WhisperConfig) -> Vec<(String, usize, usize)> {
+fn adapted(config: &WhisperConfig, in_encoder: bool) -> Vec<(String, usize, usize)> {
     let size = &config.dimensions;
     let width = size.width as usize;
     let sides = [
@@ -178,7 +194,7 @@ fn adapted(config: &WhisperConfig) -> Vec<(String, usize, usize)> {
         ("decoder", size.decoder_layers, size.decoder_ffn as usize, &["self_attn", "encoder_attn"]),
     ];
     let mut found = Vec::new();
-    for (side, layers, hidden, kinds) in sides {
+    for (side, layers, hidden, kinds) in sides.into_iter().skip(usize::from(!in_encoder)) {
         for layer in 0..layers {
             let layer = format!("model.{side}.layers.{layer}");
             for kind in kinds {

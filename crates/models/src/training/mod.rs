@@ -13,5 +13,5 @@ mod with_gradient;
 pub(crate) use adapters::Merge;
 pub use adapters::{Adapters, Gradients};
 pub use optimiser::{AdamW, cosine};
-pub use trainee::{Example, Keep, Trainee};
+pub use trainee::{Aim, Example, Keep, Trainee};
 pub use with_gradient::Ticker;

@@ -5,7 +5,7 @@ use formats::{Activation, WhisperConfig};
 use memory::Precision;
 
 use super::with_gradient::{
-    Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm,
+    Ticker, adapted_linear, attention, cross_entropy, divergence, frozen_linear, gelu, layer_norm,
 };
 use super::{Adapters, Gradients};
 use crate::layers::{LoadedBytes, Loader, dense_dtype};
@@ -38,22 +38,26 @@ pub struct Example {
     pub mel: Vec<f32>,
     /// The prompt, then the text with its time stamps, then the end of the text.
     pub tokens: Vec<u32>,
-    /// Tokens of the prompt, which are not learnt.
-    pub prompt: usize,
-    /// Tokens from this one on are time stamps, which are not learnt: where a sentence begins in a cut recording is not
-    /// known to a step of them, and what is wrong there would be most of the loss.
-    pub time_stamps: u32,
+    /// What is aimed at, for each token.
+    pub aims: Vec<Aim>,
+}
+
+/// What is aimed at where a token is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    /// Nothing: it belongs to the prompt.
+    Nothing,
+    /// This very token.
+    Token,
+    /// The probabilities that the network has without adapters: nothing is forgotten there (Li and Hoiem, 2016,
+    /// arXiv:1606.09282).
+    AsBefore,
 }
 
 impl Example {
-    /// How many tokens are learnt: each but those of the prompt and time stamps.
+    /// At how many tokens something is aimed.
     pub fn learnt(&self) -> usize {
-        (self.prompt..self.tokens.len()).filter(|at| self.learns(*at)).count()
-    }
-
-    /// Whether the token there is learnt.
-    fn learns(&self, at: usize) -> bool {
-        at >= self.prompt && self.tokens.get(at).is_some_and(|token| *token < self.time_stamps)
+        self.aims.iter().filter(|aim| **aim != Aim::Nothing).count()
     }
 }
 
@@ -178,10 +182,10 @@ impl Trainee {
         keep: Keep,
         gradients: &mut Gradients,
     ) -> Result<f32, Error> {
-        let pass = Pass { trainee: self, adapters };
+        let pass = Pass { trainee: self, adapters: Some(adapters) };
         let loss = match keep {
-            Keep::Everything => pass.keeping_everything(examples, weight, gradients),
-            Keep::Inputs => pass.keeping_inputs(examples, weight, gradients),
+            Keep::Everything => pass.keeping_everything(adapters, examples, weight, gradients),
+            Keep::Inputs => pass.keeping_inputs(adapters, examples, weight, gradients),
         };
         self.unless_interrupted(loss)
     }
@@ -200,17 +204,26 @@ impl Trainee {
     }
 
     fn loss_of(&self, adapters: &Adapters, examples: &[Example], weight: f32) -> Result<f32, Error> {
-        let pass = Pass { trainee: self, adapters };
-        let mut x = self.heard(examples)?;
-        for layer in &self.encoder {
-            x = pass.layer(layer, &x, None)?.detach();
+        let pass = Pass { trainee: self, adapters: Some(adapters) };
+        let audio = pass.audio(examples)?;
+        let before = self.before(adapters, examples, &audio)?;
+        let x = pass.read(examples, &audio)?;
+        Ok(self.entropy(&x, &before, examples, weight)?.to_scalar()?)
+    }
+
+    /// What the decoder's last layer has without adapters, where [`Aim::AsBefore`] asks for it; else `None`.
+    fn before(
+        &self,
+        adapters: &Adapters,
+        examples: &[Example],
+        audio: &Tensor,
+    ) -> Result<Option<Tensor>, Error> {
+        if examples.iter().all(|example| !example.aims.contains(&Aim::AsBefore)) {
+            return Ok(None);
         }
-        let audio = self.encoder_norm.of(&x)?;
-        let mut x = self.embedded(examples)?;
-        for layer in &self.decoder {
-            x = pass.layer(layer, &x, Some(&audio))?.detach();
-        }
-        Ok(self.entropy(&x, examples, weight)?.to_scalar()?)
+        let pass = Pass { trainee: self, adapters: None };
+        let audio = if adapters.are_in_encoder() { pass.audio(examples)? } else { audio.detach() };
+        Ok(Some(pass.read(examples, &audio)?))
     }
 
     /// Convolutions and positions: (rows, positions, width). Nothing in them learns.
@@ -240,19 +253,52 @@ impl Trainee {
         Ok(rows.broadcast_add(&self.token_positions.narrow(0, 0, longest)?)?)
     }
 
-    /// Final norm, logits and cross-entropy of the decoder's last layer, a scalar.
-    fn entropy(&self, x: &Tensor, examples: &[Example], weight: f32) -> Result<Tensor, Error> {
+    /// Final norm, logits and loss of the decoder's last layer, a scalar: the cross-entropy with each token that is aimed at,
+    /// and the divergence from `before`, the same layer without adapters, where that is.
+    fn entropy(
+        &self,
+        x: &Tensor,
+        before: &Option<Tensor>,
+        examples: &[Example],
+        weight: f32,
+    ) -> Result<Tensor, Error> {
         let longest = longest(examples);
-        let (mut targets, mut weights) = (Vec::new(), Vec::new());
-        for example in examples {
-            for at in 1..=longest {
-                let learnt = example.learns(at);
-                targets.push(if learnt { example.tokens[at] } else { 0 });
-                weights.push(if learnt { weight } else { 0.0 });
+        let (mut rows, mut tokens, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, example) in examples.iter().enumerate() {
+            for (at, (token, aim)) in example.tokens.iter().zip(&example.aims).enumerate().skip(1) {
+                // A token is predicted where the one before it is read.
+                let row = (number * longest + at - 1) as u32;
+                match aim {
+                    Aim::Nothing => {}
+                    Aim::Token => {
+                        rows.push(row);
+                        tokens.push(*token);
+                    }
+                    Aim::AsBefore => kept.push(row),
+                }
             }
         }
-        let hidden = self.decoder_norm.of(x)?.flatten(0, 1)?;
-        Ok(cross_entropy(&hidden, &self.output, &targets, &weights)?)
+        let of = |x: &Tensor, rows: &[u32]| -> Result<Tensor, Error> {
+            let rows = Tensor::new(rows, &self.device)?;
+            self.decoder_norm.of(&x.flatten(0, 1)?.index_select(&rows, 0)?)
+        };
+        let mut loss = None;
+        if !rows.is_empty() {
+            loss = Some(cross_entropy(&of(x, &rows)?, &self.output, &tokens, weight)?);
+        }
+        if let Some(before) = before
+            && !kept.is_empty()
+        {
+            let found = divergence(&of(x, &kept)?, &of(before, &kept)?, &self.output, weight)?;
+            loss = Some(match loss {
+                Some(loss) => (loss + found)?,
+                None => found,
+            });
+        }
+        match loss {
+            Some(loss) => Ok(loss),
+            None => Ok((x.sum_all()? * 0.0)?),
+        }
     }
 }
 
@@ -264,59 +310,100 @@ fn longest(examples: &[Example]) -> usize {
 /// One way through the network.
 struct Pass<'a> {
     trainee: &'a Trainee,
-    adapters: &'a Adapters,
+    /// `None`: the network as it is.
+    adapters: Option<&'a Adapters>,
 }
 
 impl Pass<'_> {
+    /// What the encoder makes of the sound, without gradients.
+    fn audio(&self, examples: &[Example]) -> Result<Tensor, Error> {
+        let network = self.trainee;
+        let mut x = network.heard(examples)?;
+        for layer in &network.encoder {
+            x = self.layer(layer, &x, None)?.detach();
+        }
+        Ok(network.encoder_norm.of(&x)?.detach())
+    }
+
+    /// What the decoder's last layer makes of the tokens, without gradients.
+    fn read(&self, examples: &[Example], audio: &Tensor) -> Result<Tensor, Error> {
+        let network = self.trainee;
+        let mut x = network.embedded(examples)?;
+        for layer in &network.decoder {
+            x = self.layer(layer, &x, Some(audio))?.detach();
+        }
+        Ok(x)
+    }
+
     fn keeping_everything(
         &self,
+        adapters: &Adapters,
         examples: &[Example],
         weight: f32,
         gradients: &mut Gradients,
     ) -> Result<f32, Error> {
         let network = self.trainee;
-        let mut x = network.heard(examples)?;
-        for layer in &network.encoder {
-            x = self.layer(layer, &x, None)?;
-        }
-        let audio = network.encoder_norm.of(&x)?;
+        let audio = if adapters.are_in_encoder() {
+            let mut x = network.heard(examples)?;
+            for layer in &network.encoder {
+                x = self.layer(layer, &x, None)?;
+            }
+            network.encoder_norm.of(&x)?
+        } else {
+            self.audio(examples)?
+        };
+        let before = network.before(adapters, examples, &audio)?;
         let mut x = network.embedded(examples)?;
         for layer in &network.decoder {
             x = self.layer(layer, &x, Some(&audio))?;
         }
-        let loss = network.entropy(&x, examples, weight)?;
-        self.adapters.collect(&mut loss.backward()?, gradients)?;
+        let loss = network.entropy(&x, &before, examples, weight)?;
+        adapters.collect(&mut loss.backward()?, gradients)?;
         Ok(loss.to_scalar()?)
     }
 
     fn keeping_inputs(
         &self,
+        adapters: &Adapters,
         examples: &[Example],
         weight: f32,
         gradients: &mut Gradients,
     ) -> Result<f32, Error> {
         let network = self.trainee;
+        let in_encoder = adapters.are_in_encoder();
         let mut heard = vec![network.heard(examples)?];
         for layer in &network.encoder {
-            heard.push(self.layer(layer, &heard[heard.len() - 1], None)?.detach());
+            let next = self.layer(layer, &heard[heard.len() - 1], None)?.detach();
+            if !in_encoder {
+                heard.clear();
+            }
+            heard.push(next);
         }
-        let audio = Var::from_tensor(&network.encoder_norm.of(&heard[heard.len() - 1])?)?;
+        let audio = network.encoder_norm.of(&heard[heard.len() - 1])?;
+        let before = network.before(adapters, examples, &audio)?;
+        let audio = Var::from_tensor(&audio)?;
         let mut read = vec![network.embedded(examples)?];
         for layer in &network.decoder {
             read.push(self.layer(layer, &read[read.len() - 1], Some(&audio))?.detach());
         }
 
         let last = Var::from_tensor(&read.pop().unwrap_or_else(|| heard[0].clone()))?;
-        let loss = network.entropy(&last, examples, weight)?;
+        let loss = network.entropy(&last, &before, examples, weight)?;
+        drop(before);
         let mut gradient = taken(&mut loss.backward()?, &last)?;
         let mut to_audio = audio.zeros_like()?;
         for layer in network.decoder.iter().rev() {
             let input = Var::from_tensor(&read.pop().unwrap_or_else(|| heard[0].clone()))?;
             let output = self.layer(layer, &input, Some(&audio))?;
             let mut found = (output * &gradient)?.sum_all()?.backward()?;
-            self.adapters.collect(&mut found, gradients)?;
+            adapters.collect(&mut found, gradients)?;
             gradient = taken(&mut found, &input)?;
-            to_audio = (to_audio + taken(&mut found, &audio)?)?.detach();
+            if in_encoder {
+                to_audio = (to_audio + taken(&mut found, &audio)?)?.detach();
+            }
+        }
+        if !in_encoder {
+            return Ok(loss.to_scalar()?);
         }
         let last = Var::from_tensor(&heard.pop().unwrap_or_else(|| to_audio.clone()))?;
         let mut found = (network.encoder_norm.of(&last)? * &to_audio)?.sum_all()?.backward()?;
@@ -325,7 +412,7 @@ impl Pass<'_> {
             let input = Var::from_tensor(&heard.pop().unwrap_or_else(|| to_audio.clone()))?;
             let output = self.layer(layer, &input, None)?;
             let mut found = (output * &gradient)?.sum_all()?.backward()?;
-            self.adapters.collect(&mut found, gradients)?;
+            adapters.collect(&mut found, gradients)?;
             gradient = taken(&mut found, &input)?;
         }
         Ok(loss.to_scalar()?)
@@ -364,7 +451,7 @@ impl Pass<'_> {
         let input = x.dim(D::Minus1)?;
         let flat = x.reshape(((), input))?;
         let (weight, bias, ticker) = (&to.weight, to.bias.as_ref(), &self.trainee.ticker);
-        let y = match self.adapters.of_matrix(&to.name) {
+        let y = match self.adapters.and_then(|adapters| adapters.of_matrix(&to.name)) {
             Some((matrices, scale)) => adapted_linear(&flat, weight, bias, matrices, scale, ticker)?,
             None => frozen_linear(&flat, weight, bias, ticker)?,
         };

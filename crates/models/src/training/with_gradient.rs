@@ -179,27 +179,47 @@ fn mask(count: usize, start: usize, keys: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(mask, (count, positions), keys.device())
 }
 
-/// The sum over rows of `weights` times the cross-entropy of the logits `hidden E'` with the token
+/// The sum over rows of `weight` times the cross-entropy of the logits `hidden E'` with the token
 /// of the row. `hidden` is (rows, width), `embedding` (vocabulary, width), frozen.
-pub fn cross_entropy(hidden: &Tensor, embedding: &Tensor, tokens: &[u32], weights: &[f32]) -> Result<Tensor> {
-    let device = hidden.device();
-    let logits = hidden.detach().matmul(&embedding.t()?)?.to_dtype(DType::F32)?;
-    let tokens = Tensor::new(tokens, device)?.unsqueeze(1)?;
-    let weights = Tensor::new(weights, device)?.unsqueeze(1)?;
-    let highest = logits.max_keepdim(D::Minus1)?;
-    let shifted = logits.broadcast_sub(&highest)?;
-    let normaliser = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
-    let entropy = (normaliser - shifted.gather(&tokens, 1)?)?;
-    let value = (entropy * &weights)?.sum_all()?;
-    drop(shifted);
+pub fn cross_entropy(hidden: &Tensor, embedding: &Tensor, tokens: &[u32], weight: f32) -> Result<Tensor> {
+    let logits = logits(hidden, embedding)?;
+    let tokens = Tensor::new(tokens, hidden.device())?.unsqueeze(1)?;
+    let entropy = log_softmax(&logits)?.gather(&tokens, 1)?;
+    let value = (entropy.sum_all()? * -f64::from(weight))?;
     let embedding = embedding.clone();
     with_gradient(hidden, value, move |gradient| {
         let probabilities = softmax_last_dim(&logits)?;
         let expected = tokens.zeros_like()?.to_dtype(DType::F32)?.affine(0.0, -1.0)?;
         let to_logits = probabilities.scatter_add(&tokens, &expected, 1)?;
-        let to_logits = to_logits.broadcast_mul(&weights)?.broadcast_mul(&gradient.reshape((1, 1))?)?;
-        to_logits.matmul(&embedding)
+        (to_logits * f64::from(weight))?.broadcast_mul(&gradient.reshape((1, 1))?)?.matmul(&embedding)
     })
+}
+
+/// The sum over rows of `weight` times the Kullback-Leibler divergence of the probabilities of the logits `hidden E'` from
+/// those of `before E'`. Both are (rows, width), `embedding` (vocabulary, width), frozen, and so is `before`.
+pub fn divergence(hidden: &Tensor, before: &Tensor, embedding: &Tensor, weight: f32) -> Result<Tensor> {
+    let logits = logits(hidden, embedding)?;
+    let (expected, value) = {
+        let before = log_softmax(&self::logits(before, embedding)?)?;
+        let expected = before.exp()?;
+        let value = ((before - log_softmax(&logits)?)? * &expected)?.sum_all()?;
+        (expected, (value * f64::from(weight))?)
+    };
+    let embedding = embedding.clone();
+    with_gradient(hidden, value, move |gradient| {
+        let to_logits = (softmax_last_dim(&logits)? - &expected)?;
+        (to_logits * f64::from(weight))?.broadcast_mul(&gradient.reshape((1, 1))?)?.matmul(&embedding)
+    })
+}
+
+fn logits(hidden: &Tensor, embedding: &Tensor) -> Result<Tensor> {
+    hidden.detach().matmul(&embedding.t()?)?.to_dtype(DType::F32)
+}
+
+fn log_softmax(logits: &Tensor) -> Result<Tensor> {
+    let shifted = logits.broadcast_sub(&logits.max_keepdim(D::Minus1)?)?;
+    let normaliser = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
+    shifted.broadcast_sub(&normaliser)
 }
 
 /// `value`, which was computed of `x` without candle's knowledge, as a function of `x` with this gradient.

@@ -13,7 +13,7 @@ use wire::{Adapt, AdaptProgress, Adapted, ErrorCode, Event, Failure};
 
 use super::snapshot::Snapshot;
 use super::sounds::{Sounds, unwritable};
-use super::windows::Material;
+use super::windows::{AS_IT_IS, Hearing, Material};
 use crate::device_context::DeviceContext;
 use crate::text_embedding::tell_marks;
 use crate::trouble::{Broken, during};
@@ -21,6 +21,10 @@ use crate::{Control, Emit, StageError};
 
 /// Share of what is free that activations may take before they are computed a second time instead.
 const ROOMY: u64 = 2;
+
+/// Lessons are heard at one of these speeds in each epoch, in percent of their own: as if by other voices (Ko and others,
+/// 2015, "Audio augmentation for speech recognition").
+const SPEEDS: [u32; 7] = [85, 90, 95, AS_IT_IS, 105, 110, 115];
 
 /// All that the attempts share.
 pub struct Work<'a> {
@@ -109,7 +113,8 @@ impl<'a> Work<'a> {
         let settings = &self.asked.settings;
         let precision = state.settings.precision.parse().unwrap_or(settings.precision);
         let (rank, longest) = (u64::from(settings.rank), self.longest as u64);
-        let footprint = TrainingFootprint::of(&self.config.dimensions, kind, precision, rank, longest);
+        let footprint =
+            TrainingFootprint::of(&self.config.dimensions, kind, precision, rank, longest, settings.encoder);
         let demand = Demand::new(state.settings.model.clone(), footprint.weights);
         let mut model = during(Stage::SpeechModel, Scope::enter(&at.device, Stage::SpeechModel, demand))?;
         let control = self.control.clone();
@@ -135,7 +140,7 @@ impl<'a> Work<'a> {
         let trained = {
             let adapters = during(
                 Stage::Adapt,
-                Adapters::new(&self.config, self.card(), settings.seed, &at.chosen.device),
+                Adapters::new(&self.config, self.card(), settings.encoder, settings.seed, &at.chosen.device),
             )?;
             let mut optimiser = during(Stage::Adapt, AdamW::new(&adapters))?;
             let peak = footprint.weights + work;
@@ -165,8 +170,10 @@ impl<'a> Work<'a> {
                 "There is nothing to learn from: no recording with a text that fits a window of 30 seconds.";
             return Err(Failure::new(ErrorCode::BadSettings, text).into());
         }
+        let as_it_is = |lesson| Hearing { lesson, speed: AS_IT_IS };
+        let held_back: Vec<Hearing> = held_back.into_iter().map(as_it_is).collect();
         let held_back = self.material.windows(&held_back);
-        let epochs: Vec<Vec<Vec<usize>>> =
+        let epochs: Vec<Vec<Vec<Hearing>>> =
             (0..asked.settings.epochs).map(|epoch| self.order(&learnt, epoch)).collect();
         let batch = asked.settings.batch.max(1) as usize;
         let steps: u32 = epochs.iter().map(|windows| windows.len().div_ceil(batch) as u32).sum();
@@ -223,7 +230,7 @@ impl<'a> Work<'a> {
     }
 
     /// One step of a batch, in parts that are computed together.
-    fn step(&mut self, batch: &[Vec<usize>], steps: u32, desk: &mut Desk) -> Result<f32, StageError> {
+    fn step(&mut self, batch: &[Vec<Hearing>], steps: u32, desk: &mut Desk) -> Result<f32, StageError> {
         let settings = &self.asked.settings;
         let examples: Vec<Example> =
             batch.iter().map(|window| self.material.example(window, &self.mel)).collect::<Result<_, _>>()?;
@@ -248,7 +255,7 @@ impl<'a> Work<'a> {
     }
 
     /// Finds out how well what was held back is heard, and keeps the best.
-    fn hold_back(&mut self, windows: &[Vec<usize>], desk: &Desk) -> Result<(), StageError> {
+    fn hold_back(&mut self, windows: &[Vec<Hearing>], desk: &Desk) -> Result<(), StageError> {
         let (mut loss, mut learnt) = (0.0, 0);
         for part in windows.chunks(desk.rows) {
             let examples: Vec<Example> = part
@@ -281,13 +288,15 @@ impl<'a> Work<'a> {
     }
 
     /// Windows of an epoch, in an order that follows from seed and number.
-    fn order(&self, learnt: &[usize], epoch: u32) -> Vec<Vec<usize>> {
-        let mut order = learnt.to_vec();
+    fn order(&self, learnt: &[usize], epoch: u32) -> Vec<Vec<Hearing>> {
         let seed = self.asked.settings.seed;
-        fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch))
-            .shuffle(&mut order);
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch));
+        let mut order = learnt.to_vec();
+        rng.shuffle(&mut order);
+        let mut heard = |lesson| Hearing { lesson, speed: SPEEDS[rng.usize(..SPEEDS.len())] };
+        let mut order: Vec<Hearing> = order.into_iter().map(&mut heard).collect();
         // Those of a window share a language.
-        order.sort_by_key(|lesson| self.asked.lessons[*lesson].language.clone());
+        order.sort_by_key(|it| self.asked.lessons[it.lesson].language.clone());
         let mut windows = self.material.windows(&order);
         fastrand::Rng::with_seed(seed ^ u64::from(epoch).wrapping_mul(0x0100_0000_01b3))
             .shuffle(&mut windows);

@@ -1,10 +1,10 @@
 //! Lessons put into windows as the model hears them: one after the other with short pauses, each
 //! text between its time stamps.
 
-use audio::{LogMel, SAMPLE_RATE, WINDOW_SAMPLES, log_mel_padded_window};
-use models::training::Example;
+use audio::{LogMel, SAMPLE_RATE, WINDOW_SAMPLES, at_speed, log_mel_padded_window, samples_at_speed};
+use models::training::{Aim, Example};
 use models::whisper::Vocabulary;
-use wire::Lesson;
+use wire::{ErrorCode, Failure, Lesson};
 
 use super::sounds::Sounds;
 use crate::StageError;
@@ -13,6 +13,17 @@ use crate::StageError;
 const STAMP: usize = SAMPLE_RATE as usize / 50;
 /// Between two lessons in a window, in samples.
 const PAUSE: usize = 15 * STAMP;
+/// The speed of a lesson as it was recorded, in percent.
+pub const AS_IT_IS: u32 = 100;
+
+/// A lesson as it is heard once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hearing {
+    /// Its number.
+    pub lesson: usize,
+    /// Percent of its own speed.
+    pub speed: u32,
+}
 
 /// What can be learnt, as tokens.
 #[derive(Debug)]
@@ -47,46 +58,65 @@ impl<'a> Material<'a> {
     }
 
     /// Windows of lessons in this order, each as full as it can be; those of a window share a language.
-    pub fn windows(&self, order: &[usize]) -> Vec<Vec<usize>> {
-        let mut windows: Vec<Vec<usize>> = Vec::new();
+    pub fn windows(&self, order: &[Hearing]) -> Vec<Vec<Hearing>> {
+        let mut windows: Vec<Vec<Hearing>> = Vec::new();
         let mut open: Option<(usize, usize)> = None;
-        for &lesson in order {
-            let (samples, tokens) = (padded(self.sounds.len(lesson)), self.tokens[lesson].len() + 2);
+        for &Hearing { lesson, mut speed } in order {
+            let samples_at = |speed| padded(samples_at_speed(self.sounds.len(lesson), speed));
+            // What fills a window already is not drawn out.
+            if samples_at(speed) > WINDOW_SAMPLES {
+                speed = AS_IT_IS;
+            }
+            let (samples, tokens) = (samples_at(speed), self.tokens[lesson].len() + 2);
+            let hearing = Hearing { lesson, speed };
             if let (Some((end, used)), Some(window)) = (open, windows.last_mut()) {
-                let same = self.lessons[window[0]].language == self.lessons[lesson].language;
+                let same = self.lessons[window[0].lesson].language == self.lessons[lesson].language;
                 let starts = end + PAUSE;
                 if same && starts + samples <= WINDOW_SAMPLES && used + tokens <= self.longest {
-                    window.push(lesson);
+                    window.push(hearing);
                     open = Some((starts + samples, used + tokens));
                     continue;
                 }
             }
-            windows.push(vec![lesson]);
+            windows.push(vec![hearing]);
             open = Some((samples, self.prompt(lesson).len() + tokens + 1));
         }
         windows
     }
 
     /// What the network learns of a window.
-    pub fn example(&self, window: &[usize], mel: &LogMel) -> Result<Example, StageError> {
+    pub fn example(&self, window: &[Hearing], mel: &LogMel) -> Result<Example, StageError> {
         let vocabulary = self.vocabulary;
         let mut sound = Vec::with_capacity(WINDOW_SAMPLES);
-        let mut tokens = self.prompt(window[0]);
-        let prompt = tokens.len();
-        for &lesson in window {
+        let mut tokens = self.prompt(window[0].lesson);
+        let mut aims = vec![Aim::Nothing; tokens.len()];
+        for &Hearing { lesson, speed } in window {
             if !sound.is_empty() {
                 sound.resize(sound.len() + PAUSE, 0.0);
             }
             let stamp = |samples: usize| vocabulary.timestamp_begin + (samples / STAMP) as u32;
             tokens.push(stamp(sound.len()));
-            sound.extend(self.sounds.read(lesson)?);
+            aims.push(Aim::AsBefore);
+            let samples = self.sounds.read(lesson)?;
+            match speed {
+                AS_IT_IS => sound.extend(samples),
+                _ => sound.extend(
+                    at_speed(&samples, speed).map_err(|text| Failure::new(ErrorCode::Internal, text))?,
+                ),
+            }
             sound.resize(padded(sound.len()), 0.0);
-            tokens.extend(&self.tokens[lesson]);
+            let text = &self.tokens[lesson];
+            tokens.extend(text);
+            // What was not corrected is the model's own text, or as good as it.
+            let aim = if self.lessons[lesson].corrected { Aim::Token } else { Aim::AsBefore };
+            aims.extend(std::iter::repeat_n(aim, text.len()));
             tokens.push(stamp(sound.len().min(WINDOW_SAMPLES)));
+            aims.push(Aim::AsBefore);
         }
         tokens.push(vocabulary.end_of_text);
+        aims.push(Aim::AsBefore);
         let mel = log_mel_padded_window(&sound, mel).data;
-        Ok(Example { mel, tokens, prompt, time_stamps: vocabulary.timestamp_begin })
+        Ok(Example { mel, tokens, aims })
     }
 
     fn prompt(&self, lesson: usize) -> Vec<u32> {
