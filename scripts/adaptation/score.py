@@ -1,4 +1,4 @@
-"""Word error rate of a model on recordings with texts beside them, with whatever adapter is on.
+"""Word error rate of a model on recordings with JSON texts beside them, with whatever adapter is on.
 
 usage: python3 score.py MODEL FOLDER WORDS [OPTIONS]     (STENO names the program; `steno` otherwise)
 

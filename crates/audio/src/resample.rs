@@ -107,23 +107,18 @@ impl Resampler {
 /// voice rise. It has [`samples_at_speed`] samples.
 ///
 /// # Errors
-/// For less than 7 and more than 4,800 percent.
+/// For 0 percent, and where it would have a rate that no recording has.
 pub fn at_speed(samples: &[f32], percent: u32) -> Result<Vec<f32>, String> {
-    let mut resampler = Resampler::new(rate_at_speed(percent))?;
+    let mut resampler = Resampler::new(SAMPLE_RATE / 100 * percent)?;
     let mut out = Vec::new();
     resampler.push(samples, &mut out)?;
     resampler.finish(&mut out)?;
     Ok(out)
 }
 
-/// Samples of so many when they are played at this percentage of their speed.
+/// Samples of so many when they are played at this percentage of their speed, at least one.
 pub fn samples_at_speed(samples: usize, percent: u32) -> usize {
-    resampled(samples as u64, rate_at_speed(percent)) as usize
-}
-
-/// At this rate, 16,000 samples take as long as they do at that percentage of their speed.
-fn rate_at_speed(percent: u32) -> u32 {
-    SAMPLE_RATE / 100 * percent
+    resampled(samples as u64, SAMPLE_RATE / 100 * percent.max(1)) as usize
 }
 
 /// Samples at 16 kHz of so many at this rate.
@@ -160,6 +155,22 @@ mod tests {
     fn tone(rate: u32, hertz: f64, frames: usize) -> Vec<f32> {
         let step = std::f64::consts::TAU * hertz / f64::from(rate);
         (0..frames).map(|i| (0.5 * (step * i as f64).sin()) as f32).collect()
+    }
+
+    #[test]
+    fn a_tone_that_is_played_faster_is_higher_and_shorter() {
+        for percent in [85, 90, 95, 100, 105, 110, 115] {
+            for frames in [1, 999, SAMPLE_RATE as usize] {
+                let played = at_speed(&tone(SAMPLE_RATE, 1000.0, frames), percent).unwrap();
+                assert_eq!(played.len(), samples_at_speed(frames, percent), "{percent} %, {frames}");
+            }
+            let played = at_speed(&tone(SAMPLE_RATE, 1000.0, SAMPLE_RATE as usize), percent).unwrap();
+            let expected = tone(SAMPLE_RATE, 10.0 * f64::from(percent), played.len());
+            let middle = 2000..played.len() - 2000;
+            let difference = played[middle.clone()].iter().zip(&expected[middle]).map(|(a, b)| (a - b).abs());
+            assert!(difference.fold(0.0, f32::max) < 1e-3, "{percent} %");
+        }
+        assert!(at_speed(&[0.0], 0).is_err());
     }
 
     const COMMON_RATES: [u32; 13] = [

@@ -49,11 +49,12 @@ pub struct Adapt {
     #[arg(long, num_args = 2, value_names = ["AUDIO", "TEXT"], action = clap::ArgAction::Append)]
     pub pair: Vec<PathBuf>,
 
-    /// Learn from every recording in this folder that has a text beside it: talk.json or talk.txt for talk.wav
+    /// Learn from every recording in this folder that has a corrected text beside it: talk.json or talk.txt for talk.wav
     #[arg(long, value_name = "FOLDER")]
     pub folder: Vec<PathBuf>,
 
-    /// Forget nothing of every recording in this folder that has a text beside it: texts that the model writes as it should
+    /// Stay as before on every recording in this folder that has a text beside it, which the model writes as it should;
+    /// also where it lies in a folder of --folder
     #[arg(long, value_name = "FOLDER")]
     pub beside: Vec<PathBuf>,
 
@@ -77,7 +78,7 @@ pub struct Adapt {
     #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().rank, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub rank: u32,
 
-    /// Have the encoder learn as well, which hears, beside the decoder, which writes: takes twice as long, and forgets more
+    /// Have the encoder learn as well, which hears, beside the decoder, which writes: takes three to four times as long, and forgets more
     #[arg(long)]
     pub encoder: bool,
 

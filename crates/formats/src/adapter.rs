@@ -40,7 +40,7 @@ pub struct AdapterCard {
     pub epochs: u32,
     /// How much of what was learnt it has, of 1, where that is less than all; `alpha` is so much less.
     pub strength: Option<f32>,
-    /// The mean cross-entropy per token of what was held back, before and after, with all that was learnt.
+    /// The mean loss per token of what was held back, before and after, with all that was learnt.
     pub held_back_loss: Option<(f32, f32)>,
     /// Word errors with and without it; `None`: they were not counted yet.
     pub figures: Option<AdapterFigures>,

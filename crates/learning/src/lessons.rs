@@ -60,12 +60,15 @@ impl Collected {
         pairs(folder)?.iter().try_for_each(|(audio, text)| self.parts(audio, text, language, true))
     }
 
-    /// Adds every recording of a folder that has a text beside it which the model is not to forget.
+    /// Adds every recording of a folder whose text beside it the model writes as it should, and is to go on writing. What was
+    /// added as corrected before is not corrected then.
     ///
     /// # Errors
     /// As [`Self::folder`].
     pub fn beside(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
-        pairs(folder)?.iter().try_for_each(|(audio, text)| self.parts(audio, text, language, false))
+        let pairs = pairs(folder)?;
+        self.lessons.retain(|lesson| pairs.iter().all(|(audio, _)| lesson.file.as_path() != audio));
+        pairs.iter().try_for_each(|(audio, text)| self.parts(audio, text, language, false))
     }
 
     fn parts(

@@ -94,11 +94,9 @@ impl TrainingFootprint {
 
     /// What training on so many windows together adds to the frozen weights.
     pub fn work(&self, windows: u64, keeps_everything: bool) -> u64 {
-        let window = match keeps_everything {
-            true => self.everything + self.layer,
-            false => self.inputs + self.layer,
-        };
-        self.fixed + self.adapters + windows * window.max(self.inputs + self.logits)
+        // Logits are there before the way back begins, and nothing of what is kept was given back.
+        let kept = if keeps_everything { self.everything } else { self.inputs };
+        self.fixed + self.adapters + windows * (kept + self.layer.max(self.logits))
     }
 
     /// All that it takes beyond the program itself.

@@ -1,6 +1,7 @@
-//! What training adapters takes: `cargo run -p pipeline --example bench_adapt -- MODEL RECORDING PRECISION MEMORY [encoder]`, where
-//! MEMORY is `everything` or `inputs`, what is kept for the way back, and `encoder` has the encoder learn as well. RECORDING has its text beside it in JSON, as those of
-//! the tests. Prints a line of JSON: windows, seconds per window, peak of anonymous memory and its prediction in bytes. `scripts/peers/adapt.py` compares it with other programs.
+//! What training adapters takes: `cargo run -p pipeline --example bench_adapt -- MODEL RECORDING PRECISION MEMORY [encoder]`,
+//! where MEMORY is `everything` or `inputs`, what is kept for the way back, and `encoder` has the encoder learn as well.
+//! RECORDING has its text beside it in JSON, as those of the tests. Prints a line of JSON: windows, seconds per window, peak of
+//! anonymous memory and its prediction in bytes. `scripts/peers/adapt.py` compares it with other programs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,7 +20,11 @@ fn main() -> anyhow::Result<()> {
     else {
         bail!("usage: bench_adapt MODEL RECORDING PRECISION everything|inputs [encoder]");
     };
-    let encoder = more == Some(&["encoder".to_owned()]);
+    let encoder = match more.unwrap_or_default() {
+        [] => false,
+        [one] if one == "encoder" => true,
+        _ => bail!("the last argument can only be encoder"),
+    };
     // As in the engine: before there are threads.
     memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
     let (model, recording) = (Path::new(model), Path::new(recording));

@@ -24,7 +24,7 @@ fn asked(folder: &Path, epochs: u32) -> Adapt {
             span: Some(Span::new(time("start"), time("end"))),
             text: part["text"].as_str().unwrap().replace("folder", "Zolmivane"),
             language: None,
-            corrected: true,
+            corrected: number != 1,
             held_back: number == 3,
         }
     };

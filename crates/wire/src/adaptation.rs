@@ -32,7 +32,7 @@ pub struct Lesson {
     pub text: String,
     /// ISO 639-1; `None`: English.
     pub language: Option<String>,
-    /// Whether the user changed the text.
+    /// Whether the user changed the text: its words are learnt. Otherwise the model is to stay as it is there.
     pub corrected: bool,
     /// Not learnt: it shows when more learning does harm.
     pub held_back: bool,
@@ -99,7 +99,8 @@ pub struct AdaptProgress {
     pub keeps_inputs: bool,
     /// What training is predicted to take at its peak, in bytes.
     pub peak: u64,
-    /// The latest step's mean cross-entropy per token.
+    /// The latest step's mean loss per token: cross-entropy of corrected words, elsewhere the divergence from the model as it
+    /// is.
     pub loss: Option<f32>,
     /// That of what was held back, after the latest epoch; before the first one as the model is.
     pub held_back_loss: Option<f32>,

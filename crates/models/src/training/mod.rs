@@ -1,5 +1,5 @@
 //! Training of low-rank adapters (Hu and others, 2021, arXiv:2106.09685): beside each matrix W
-//! of attention and feed-forward layers two small ones, A and B, are learnt, and the layer
+//! of attention and feed-forward layers of the decoder, or of all, two small ones, A and B, are learnt, and the layer
 //! computes x (W + alpha/rank B A)'. The weights stay as they are.
 //!
 //! The networks of [`whisper`](crate::whisper) have no gradients: their products are fused and

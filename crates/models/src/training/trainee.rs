@@ -167,8 +167,8 @@ impl Trainee {
         })
     }
 
-    /// The cross-entropy of the learnt tokens of these examples, summed, each token's times `weight`;
-    /// its gradients are added to `gradients`. With `weight` 1 / (the learnt tokens of a batch), the
+    /// The loss of these examples, summed, each token's times `weight`: cross-entropy with [`Aim::Token`], the divergence from
+    /// the network without adapters with [`Aim::AsBefore`]. Its gradients are added to `gradients`. With `weight` 1 / (the learnt tokens of a batch), the
     /// calls for the parts of a batch make what one call for all of it does.
     ///
     /// # Errors
@@ -381,7 +381,8 @@ impl Pass<'_> {
         }
         let audio = network.encoder_norm.of(&heard[heard.len() - 1])?;
         let before = network.before(adapters, examples, &audio)?;
-        let audio = Var::from_tensor(&audio)?;
+        let variable = in_encoder.then(|| Var::from_tensor(&audio)).transpose()?;
+        let audio = variable.as_ref().map_or_else(|| audio.detach(), |it| it.as_tensor().clone());
         let mut read = vec![network.embedded(examples)?];
         for layer in &network.decoder {
             read.push(self.layer(layer, &read[read.len() - 1], Some(&audio))?.detach());
@@ -398,8 +399,8 @@ impl Pass<'_> {
             let mut found = (output * &gradient)?.sum_all()?.backward()?;
             adapters.collect(&mut found, gradients)?;
             gradient = taken(&mut found, &input)?;
-            if in_encoder {
-                to_audio = (to_audio + taken(&mut found, &audio)?)?.detach();
+            if let Some(variable) = &variable {
+                to_audio = (to_audio + taken(&mut found, variable)?)?.detach();
             }
         }
         if !in_encoder {

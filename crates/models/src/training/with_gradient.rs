@@ -73,11 +73,14 @@ pub fn adapted_linear(
         None => y,
     };
     let (weight, ticker) = (weight.clone(), ticker.clone());
+    // Nothing before the sound that a decoder reads learns, unless the encoder does.
+    let wanted = x.track_op();
     let backward = move |gradient: &Tensor| {
         ticker.tick()?;
         let gradient = gradient.contiguous()?;
         let to_low = (gradient.matmul(&b_value)? * scale)?;
-        let to_x = (gradient.matmul(&weight.to_dtype(DType::F32)?)? + to_low.matmul(&a_value)?)?;
+        let to_x = || gradient.matmul(&weight.to_dtype(DType::F32)?)? + to_low.matmul(&a_value)?;
+        let to_x = wanted.then(to_x).transpose()?;
         Ok((to_x, to_low.t()?.matmul(&input)?, gradient.t()?.matmul(&low)?))
     };
     x.apply_op3(a, b, Attached { value: Mutex::new(Some(y)), backward })
@@ -140,7 +143,7 @@ pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, causal: bool) -> Result<Ten
             to_queries.push(to_scores.matmul(keys)?);
             to_keys = (to_keys + to_scores.t()?.matmul(&queries)?)?;
         }
-        Ok((Tensor::cat(&to_queries, 2)?, to_keys, to_values))
+        Ok((Some(Tensor::cat(&to_queries, 2)?), to_keys, to_values))
     };
     q.apply_op3(k, v, Attached { value: Mutex::new(Some(y)), backward })
 }
@@ -200,9 +203,10 @@ pub fn cross_entropy(hidden: &Tensor, embedding: &Tensor, tokens: &[u32], weight
 pub fn divergence(hidden: &Tensor, before: &Tensor, embedding: &Tensor, weight: f32) -> Result<Tensor> {
     let logits = logits(hidden, embedding)?;
     let (expected, value) = {
-        let before = log_softmax(&self::logits(before, embedding)?)?;
-        let expected = before.exp()?;
-        let value = ((before - log_softmax(&logits)?)? * &expected)?.sum_all()?;
+        let before = self::logits(before, embedding)?;
+        // As on the way back: where nothing has changed, the gradient is zero to the last bit.
+        let expected = softmax_last_dim(&before)?;
+        let value = ((log_softmax(&before)? - log_softmax(&logits)?)? * &expected)?.sum_all()?;
         (expected, (value * f64::from(weight))?)
     };
     let embedding = embedding.clone();
@@ -285,7 +289,7 @@ impl<F: Fn(&Tensor) -> Result<Tensor>> CustomOp1 for Attached<F> {
     }
 }
 
-impl<F: Fn(&Tensor) -> Result<(Tensor, Tensor, Tensor)>> CustomOp3 for Attached<F> {
+impl<F: Fn(&Tensor) -> Result<(Option<Tensor>, Tensor, Tensor)>> CustomOp3 for Attached<F> {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -323,6 +327,31 @@ impl<F: Fn(&Tensor) -> Result<(Tensor, Tensor, Tensor)>> CustomOp3 for Attached<
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let (first, second, third) = (self.backward)(gradient)?;
-        Ok((Some(first), Some(second), Some(third)))
+        Ok((first, Some(second), Some(third)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    #[test]
+    fn a_divergence_has_the_gradient_that_candle_finds() {
+        let random = |rows, columns| Tensor::randn(0f32, 1.0, (rows, columns), &Device::Cpu).unwrap();
+        let (embedding, before) = (random(50, 8), random(6, 8));
+        let hidden = Var::from_tensor(&random(6, 8)).unwrap();
+        let found = divergence(&hidden, &before, &embedding, 0.25).unwrap();
+        let logs = |x: &Tensor| log_softmax(&x.matmul(&embedding.t().unwrap()).unwrap()).unwrap();
+        let expected = logs(&before).exp().unwrap();
+        let apart = ((logs(&before) - logs(&hidden)).unwrap() * expected).unwrap();
+        let expected = (apart.sum_all().unwrap() * 0.25).unwrap();
+        let value = |x: &Tensor| x.to_scalar::<f32>().unwrap();
+        assert!((value(&found) - value(&expected)).abs() < 1e-4);
+        let gradient = |of: &Tensor| of.backward().unwrap().remove(&hidden).unwrap();
+        let difference = (gradient(&found) - gradient(&expected)).unwrap().abs().unwrap();
+        let most = difference.flatten_all().unwrap().max(0).unwrap();
+        assert!(value(&most) < 1e-4, "{}", value(&most));
     }
 }

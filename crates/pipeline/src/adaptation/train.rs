@@ -7,7 +7,7 @@ use formats::{AdapterCard, Learnt, WhisperConfig};
 use jiff::Timestamp;
 use memory::ladder::LadderState;
 use memory::{Demand, Scope, Stage, TrainingFootprint};
-use models::training::{AdamW, Adapters, Example, Keep, Ticker, Trainee, cosine};
+use models::training::{AdamW, Adapters, Aim, Example, Keep, Ticker, Trainee, cosine};
 use models::whisper::Vocabulary;
 use wire::{Adapt, AdaptProgress, Adapted, ErrorCode, Event, Failure};
 
@@ -165,9 +165,8 @@ impl<'a> Work<'a> {
         let asked = self.asked;
         self.restore(desk)?;
         let (learnt, held_back) = (self.material.lessons(false), self.material.lessons(true));
-        if learnt.is_empty() {
-            let text =
-                "There is nothing to learn from: no recording with a text that fits a window of 30 seconds.";
+        if !learnt.iter().any(|lesson| asked.lessons[*lesson].corrected) {
+            let text = "There is nothing to learn from: no corrected text that fits a window of 30 seconds.";
             return Err(Failure::new(ErrorCode::BadSettings, text).into());
         }
         let as_it_is = |lesson| Hearing { lesson, speed: AS_IT_IS };
@@ -256,7 +255,7 @@ impl<'a> Work<'a> {
 
     /// Finds out how well what was held back is heard, and keeps the best.
     fn hold_back(&mut self, windows: &[Vec<Hearing>], desk: &Desk) -> Result<(), StageError> {
-        let (mut loss, mut learnt) = (0.0, 0);
+        let (mut loss, mut learnt, mut corrected) = (0.0, 0, false);
         for part in windows.chunks(desk.rows) {
             let examples: Vec<Example> = part
                 .iter()
@@ -264,9 +263,11 @@ impl<'a> Work<'a> {
                 .collect::<Result<_, _>>()?;
             loss += desk.trainee.loss(desk.adapters, &examples, 1.0)?;
             learnt += examples.iter().map(Example::learnt).sum::<usize>();
+            corrected |= examples.iter().any(|example| example.aims.contains(&Aim::Token));
         }
         let place = &mut self.snapshot.place;
-        if learnt == 0 {
+        // What was not corrected can only get worse.
+        if !corrected {
             // Then the latest is the best.
             place.best_epoch = place.epochs;
             return Ok(());

@@ -108,10 +108,12 @@ impl<'a> Material<'a> {
             let text = &self.tokens[lesson];
             tokens.extend(text);
             // What was not corrected is the model's own text, or as good as it.
-            let aim = if self.lessons[lesson].corrected { Aim::Token } else { Aim::AsBefore };
+            let corrected = self.lessons[lesson].corrected;
+            let aim = if corrected { Aim::Token } else { Aim::AsBefore };
             aims.extend(std::iter::repeat_n(aim, text.len()));
             tokens.push(stamp(sound.len().min(WINDOW_SAMPLES)));
-            aims.push(Aim::AsBefore);
+            // Before, the model may have gone on with words that are not said.
+            aims.push(if corrected { Aim::Nothing } else { Aim::AsBefore });
         }
         tokens.push(vocabulary.end_of_text);
         aims.push(Aim::AsBefore);

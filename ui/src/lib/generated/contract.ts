@@ -2794,7 +2794,7 @@ epochs: number,
  */
 strength: number | null, 
 /**
- * The mean cross-entropy per token of what was held back, before and after, with all that was learnt.
+ * The mean loss per token of what was held back, before and after, with all that was learnt.
  */
 held_back_loss: [number, number] | null, 
 /**
