@@ -90,7 +90,10 @@ fn options_of_adapt_reach_the_engine() {
         let pair = lessons.iter().find(|lesson| lesson["text"] == "Something else.").unwrap();
         assert_eq!(pair["language"], language, "{options:?}");
     }
-    let beside = asked(&["--pair", "other.flac", "other.txt", "--beside", "talks"]);
+    // Two corrections, of which one is held back.
+    sandbox.write("third.txt", "Something else again.");
+    let pairs = ["--pair", "other.flac", "other.txt", "--pair", "other.flac", "third.txt"];
+    let beside = asked(&[&pairs[..], &["--beside", "talks"]].concat());
     let corrected = |asked: &Value| -> Vec<(String, bool)> {
         let lessons = asked["adapt"]["lessons"].as_array().unwrap();
         let one = |it: &Value| (it["text"].to_string(), it["corrected"].as_bool().unwrap());
