@@ -28,7 +28,7 @@ const LONG: &str = "\
 Have a model learn from your corrections, on this computer.
 
 Without --pair and --folder, it learns from the history: from segments that you corrected, and from others beside \
-them so that it forgets nothing. A tenth is held back. Afterwards the held-back parts and other recordings are \
+them so that it forgets less. A tenth is held back. Afterwards the held-back parts and other recordings are \
 transcribed with and without what was learnt, and so are some of the learnt parts. The result is kept and switched on \
 only if fewer of the held-back corrected words are wrong and no more of the rest; where something else got worse, \
 less of what was learnt is tried.

@@ -106,3 +106,34 @@ fn with_less_memory_it_comes_to_the_same() {
         }
     }
 }
+
+#[test]
+fn what_is_not_corrected_is_not_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let first_loss = |corrected: fn(usize) -> bool| {
+        let mut asked = asked(folder.path(), 1);
+        for (number, lesson) in asked.lessons.iter_mut().enumerate() {
+            lesson.corrected = corrected(number);
+        }
+        adapt(&asked, &mut |_, _| {}).map(|adapted| adapted.losses[0])
+    };
+    // Before the first step nothing has changed: only what is to be written otherwise costs something.
+    let (all, one) = (first_loss(|_| true).unwrap(), first_loss(|number| number == 0).unwrap());
+    assert!(one > 0.0 && one < 0.8 * all, "{one} of {all}");
+    let refused = first_loss(|number| number == 3).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadSettings, "what is held back is not learnt either: {refused}");
+}
+
+#[test]
+fn the_encoder_learns_where_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    for encoder in [false, true] {
+        let mut asked = asked(folder.path(), 1);
+        asked.settings.encoder = encoder;
+        let adapted = adapt(&asked, &mut |_, _| {}).unwrap();
+        let file = formats::AdapterFile::read(adapted.adapter.as_path()).unwrap();
+        let of = |side: &str| file.matrices.iter().filter(|matrix| matrix.name.starts_with(side)).count();
+        assert_eq!(of("model.encoder.") > 0, encoder);
+        assert!(of("model.decoder.") > 0);
+    }
+}
