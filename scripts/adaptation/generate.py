@@ -6,10 +6,10 @@ FOLDER gets four folders of recordings with their texts:
 
 - learnt: thirty sentences, three for each word, each by two voices
 - tested: thirty other sentences with the same words, each by two other voices
-- beside: 160 sentences without them, in four languages, by voices that the model knows
+- beside: an hour and a half of recordings of a minute without them, in four languages, by voices that the model knows
 - compared: sixty more, by four other voices
 
-and words.txt, the ten words. Needs espeak-ng and numpy. The sentences are those of the model's own corpus
+and words.txt, the ten words. Needs espeak-ng, flite, numpy and scipy. The sentences are those of the model's own corpus
 (models/starter-whisper/training/text.py), with one name, city or noun replaced. The words are names of people and places
 and two nouns that the corpus lacks. All are spelled with tokens that it has: a public Whisper has learnt each of its
 tokens, and this model 1,400 of 2,707.
@@ -27,6 +27,8 @@ import subprocess
 import sys
 import wave
 
+import numpy as np
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "models/starter-whisper/training"))
 import synth  # noqa: E402
 import text  # noqa: E402
@@ -43,7 +45,9 @@ REPLACED = {
 }
 VOICES = {"learnt": ["en-us+m3", "en-gb+f2"], "tested": ["en-us+f4", "en-gb+m6"]}
 COMPARED_VOICES = ["en-us+f3", "en-gb+m2", "en-us+m7", "en-gb+f1"]
-BESIDE = {"en": 100, "de": 20, "es": 20, "fr": 20}
+# Recordings of about a minute.
+BESIDE = {"en": 60, "de": 12, "es": 12, "fr": 12}
+MINUTE = 60 * synth.RATE
 
 
 def with_word(r, kind, word, used):
@@ -78,6 +82,27 @@ def speak(path, language, voice, sentence, *options):
     path.with_suffix(".json").write_text(json.dumps({"language": language, "segments": [part]}) + "\n")
 
 
+def minute(path, language, r, used):
+    """Sentences of changing voices, with pauses."""
+    sound, parts, length = [], [], 0
+    while length < MINUTE:
+        sentence = without(r, language, used)
+        samples, _ = synth.speak(sentence, language, r)
+        if samples is None:
+            continue
+        begins = length + int(r.uniform(0.2, 1.5) * synth.RATE)
+        sound += [np.zeros(begins - length, dtype=np.float32), 0.6 * samples]
+        length = begins + len(samples)
+        parts.append({"start": begins / synth.RATE, "end": length / synth.RATE, "text": sentence})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(synth.RATE)
+        file.writeframes((np.concatenate(sound) * 32767).astype(np.int16).tobytes())
+    path.with_suffix(".json").write_text(json.dumps({"language": language, "segments": parts}) + "\n")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     r, used = random.Random(7), set()
@@ -92,9 +117,7 @@ def main():
         speak(folder / "compared" / f"{number:02}.wav", "en", voice, without(r, "en", used))
     for language, count in BESIDE.items():
         for number in range(count):
-            voice = f"{r.choice(synth.DIALECTS[language])}+{r.choice(synth.TRAINING_VOICES)}"
-            path = folder / "beside" / f"{language}-{number:02}.wav"
-            speak(path, language, voice, without(r, language, used), "-s", str(r.randint(130, 205)))
+            minute(folder / "beside" / f"{language}-{number:02}.wav", language, r, used)
     (folder / "words.txt").write_text("".join(f"{word}\n" for _, word in words))
 
 

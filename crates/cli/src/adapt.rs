@@ -166,7 +166,7 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         ));
     }
     if args.dry_run {
-        return predict(args, &model, &preferences, collected.seconds());
+        return predict(args, &model, &preferences, collected.seconds_per_epoch());
     }
     let store = store()?;
     let settings = args.settings();

@@ -8,12 +8,12 @@ use library::{DocumentId, Documents};
 use serde::Deserialize;
 use supervisor::recordings;
 use transcript::{Span, Task, Time, Transcript};
-use wire::{ErrorCode, Failure, Lesson};
+use wire::{ErrorCode, Failure, Lesson, OTHERS_PER_CORRECTION};
 
 /// A window is 30 s: longer parts are not learnt from.
 const LONGEST: f64 = 29.5;
-/// For each corrected segment so many others are learnt beside it, so that nothing is forgotten.
-const OTHERS_PER_CORRECTION: usize = 3;
+/// Most segments of a transcript without corrections, for each corrected one: enough that epochs hear others in turn.
+const MOST_OTHERS: usize = 5 * OTHERS_PER_CORRECTION;
 /// Most transcripts without corrections, and the longest in seconds, that before and after are compared on.
 const COMPARED: usize = 3;
 const LONGEST_COMPARED: f64 = 600.0;
@@ -127,7 +127,7 @@ impl Collected {
             }
             return;
         }
-        let mut beside = corrected * OTHERS_PER_CORRECTION;
+        let mut beside = corrected * MOST_OTHERS;
         for segment in &now.segments {
             let corrected = is_corrected(&segment.text);
             if !corrected {
@@ -166,10 +166,17 @@ impl Collected {
         });
     }
 
-    /// Seconds of speech in all parts; one that is a whole recording is taken for a window.
-    pub fn seconds(&self) -> f64 {
-        let of = |lesson: &Lesson| lesson.span.map_or(LONGEST, |span| span.length().seconds());
-        self.lessons.iter().map(of).sum()
+    /// Seconds of speech that an epoch hears: all corrections, and of the rest what goes with them. A part that is a
+    /// whole recording is taken for a window.
+    pub fn seconds_per_epoch(&self) -> f64 {
+        let all = |corrected: bool| {
+            let lessons = self.lessons.iter().filter(move |lesson| lesson.corrected == corrected);
+            let seconds = lessons.map(|lesson| lesson.span.map_or(LONGEST, |span| span.length().seconds()));
+            seconds.fold((0.0, 0.0), |(sum, count), seconds| (sum + seconds, count + 1.0))
+        };
+        let ((corrected, corrections), (rest, others)) = (all(true), all(false));
+        let heard: f64 = corrections * OTHERS_PER_CORRECTION as f64;
+        corrected + rest * (heard / f64::max(others, 1.0)).min(1.0)
     }
 
     /// Holds back a tenth, of corrections and of the rest, at least one correction; which ones follows
@@ -197,7 +204,7 @@ pub struct CorrectedRecording {
     pub title: String,
     /// The corrected segments.
     pub segments: Vec<CorrectedSegment>,
-    /// Seconds of speech that would be learnt, of these and of the segments beside them.
+    /// Seconds of speech that an epoch would hear, of these and of the segments beside them.
     pub seconds: f64,
 }
 
@@ -235,7 +242,7 @@ impl CorrectedRecording {
                 let mut collected = Collected::default();
                 collected.document(&document.file, now, original);
                 let (document, title) = (document.id, document.title.clone());
-                all.push(Self { document, title, segments, seconds: collected.seconds() });
+                all.push(Self { document, title, segments, seconds: collected.seconds_per_epoch() });
             }
         })?;
         Ok(all)
@@ -355,7 +362,7 @@ mod tests {
         let original = transcript(&["He takes met a pro law.", "Good.", "Fine."]);
         let now = transcript(&["He takes metoprolol.", "Good.", "Fine."]);
         collected.document(Path::new("a.wav"), &now, &original);
-        assert_eq!(collected.seconds(), 12.0);
+        assert_eq!(collected.seconds_per_epoch(), 12.0);
         let kinds: Vec<bool> = collected.lessons.iter().map(|lesson| lesson.corrected).collect();
         assert_eq!(kinds, [true, false, false]);
         collected.document(Path::new("b.wav"), &original, &original);

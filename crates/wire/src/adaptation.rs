@@ -4,6 +4,9 @@ use transcript::Span;
 
 use crate::{FilePath, Job};
 
+/// For each corrected part so many others are heard beside it in each epoch, so that nothing is forgotten.
+pub const OTHERS_PER_CORRECTION: usize = 4;
+
 /// A model to be adapted to what was said and written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adapt {

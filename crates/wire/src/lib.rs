@@ -16,7 +16,7 @@ mod resume;
 
 pub use memory::Stage;
 
-pub use adaptation::{Adapt, AdaptProgress, AdaptSettings, Adapted, Lesson};
+pub use adaptation::{Adapt, AdaptProgress, AdaptSettings, Adapted, Lesson, OTHERS_PER_CORRECTION};
 pub use embedding::{EmbedTexts, TextRole, TextVector};
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{

@@ -5,6 +5,7 @@
 //! numbers of epoch and step, and all state between two steps is a [`Snapshot`]: an adaptation that
 //! was interrupted goes on as it would have.
 
+mod epochs;
 mod snapshot;
 mod sounds;
 mod train;

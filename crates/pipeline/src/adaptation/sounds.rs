@@ -37,6 +37,13 @@ struct Places {
 }
 
 impl Sounds {
+    /// Of so many samples each, which can't be read.
+    #[cfg(test)]
+    pub fn of_lengths(samples: &[usize]) -> Self {
+        let place = |count: &usize| Place { first: 0, count: *count as u64 };
+        Self { path: PathBuf::new(), places: samples.iter().map(place).collect() }
+    }
+
     /// Those of an earlier attempt, or decoded now.
     pub fn of(asked: &Adapt, request: &str, n_mels: usize, control: &Control) -> Result<Self, StageError> {
         let folder = asked.folder.as_path();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use audio::LogMel;
+use audio::{LogMel, WINDOW_SAMPLES};
 use formats::{AdapterCard, Learnt, WhisperConfig};
 use jiff::Timestamp;
 use memory::ladder::LadderState;
@@ -11,9 +11,10 @@ use models::training::{AdamW, Adapters, Aim, Example, Keep, Ticker, Trainee, cos
 use models::whisper::Vocabulary;
 use wire::{Adapt, AdaptProgress, Adapted, ErrorCode, Event, Failure};
 
+use super::epochs;
 use super::snapshot::Snapshot;
 use super::sounds::{Sounds, unwritable};
-use super::windows::{AS_IT_IS, Hearing, Material};
+use super::windows::{Hearing, Material};
 use crate::device_context::DeviceContext;
 use crate::text_embedding::tell_marks;
 use crate::trouble::{Broken, during};
@@ -21,10 +22,6 @@ use crate::{Control, Emit, StageError};
 
 /// Share of what is free that activations may take before they are computed a second time instead.
 const ROOMY: u64 = 2;
-
-/// Lessons are heard at one of these speeds in each epoch, in percent of their own: as if by other voices (Ko and others,
-/// 2015, "Audio augmentation for speech recognition").
-const SPEEDS: [u32; 7] = [85, 90, 95, AS_IT_IS, 105, 110, 115];
 
 /// All that the attempts share.
 pub struct Work<'a> {
@@ -169,11 +166,11 @@ impl<'a> Work<'a> {
             let text = "There is nothing to learn from: no corrected text that fits a window of 30 seconds.";
             return Err(Failure::new(ErrorCode::BadSettings, text).into());
         }
-        let as_it_is = |lesson| Hearing { lesson, speed: AS_IT_IS };
-        let held_back: Vec<Hearing> = held_back.into_iter().map(as_it_is).collect();
-        let held_back = self.material.windows(&held_back);
-        let epochs: Vec<Vec<Vec<Hearing>>> =
-            (0..asked.settings.epochs).map(|epoch| self.order(&learnt, epoch)).collect();
+        let held_back: Vec<Hearing> = held_back.into_iter().map(Hearing::as_it_is).collect();
+        let held_back = self.material.windows(&held_back, || WINDOW_SAMPLES);
+        let epochs: Vec<Vec<Vec<Hearing>>> = (0..asked.settings.epochs)
+            .map(|epoch| epochs::windows(&self.material, &learnt, asked.settings.seed, epoch))
+            .collect();
         let batch = asked.settings.batch.max(1) as usize;
         let steps: u32 = epochs.iter().map(|windows| windows.len().div_ceil(batch) as u32).sum();
         let (began, first_step) = (Instant::now(), self.snapshot.place.steps);
@@ -286,22 +283,6 @@ impl<'a> Work<'a> {
     fn is_learnt_out(&self) -> bool {
         let place = &self.snapshot.place;
         !place.held_back.is_empty() && place.epochs >= place.best_epoch + self.asked.settings.patience.max(1)
-    }
-
-    /// Windows of an epoch, in an order that follows from seed and number.
-    fn order(&self, learnt: &[usize], epoch: u32) -> Vec<Vec<Hearing>> {
-        let seed = self.asked.settings.seed;
-        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch));
-        let mut order = learnt.to_vec();
-        rng.shuffle(&mut order);
-        let mut heard = |lesson| Hearing { lesson, speed: SPEEDS[rng.usize(..SPEEDS.len())] };
-        let mut order: Vec<Hearing> = order.into_iter().map(&mut heard).collect();
-        // Those of a window share a language.
-        order.sort_by_key(|it| self.asked.lessons[it.lesson].language.clone());
-        let mut windows = self.material.windows(&order);
-        fastrand::Rng::with_seed(seed ^ u64::from(epoch).wrapping_mul(0x0100_0000_01b3))
-            .shuffle(&mut windows);
-        windows
     }
 
     /// Has adapters and optimiser as they were after the last step.

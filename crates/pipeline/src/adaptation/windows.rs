@@ -1,5 +1,5 @@
-//! Lessons put into windows as the model hears them: one after the other with short pauses, each
-//! text between its time stamps.
+//! Lessons put into windows as the model hears them: one after the other with pauses, each text
+//! between its time stamps.
 
 use audio::{LogMel, SAMPLE_RATE, WINDOW_SAMPLES, at_speed, log_mel_padded_window, samples_at_speed};
 use models::training::{Aim, Example};
@@ -11,8 +11,8 @@ use crate::StageError;
 
 /// Samples of a step of time stamps, 0.02 s.
 const STAMP: usize = SAMPLE_RATE as usize / 50;
-/// Between two lessons in a window, in samples.
-const PAUSE: usize = 15 * STAMP;
+/// The usual silence between two lessons in a window, in samples.
+pub const USUAL_PAUSE: usize = 15 * STAMP;
 /// The speed of a lesson as it was recorded, in percent.
 pub const AS_IT_IS: u32 = 100;
 
@@ -23,6 +23,15 @@ pub struct Hearing {
     pub lesson: usize,
     /// Percent of its own speed.
     pub speed: u32,
+    /// Samples of silence before it.
+    pub pause: usize,
+}
+
+impl Hearing {
+    /// A lesson at its own speed, after the usual pause.
+    pub fn as_it_is(lesson: usize) -> Self {
+        Self { lesson, speed: AS_IT_IS, pause: USUAL_PAUSE }
+    }
 }
 
 /// What can be learnt, as tokens.
@@ -48,6 +57,11 @@ impl<'a> Material<'a> {
         Self { vocabulary, lessons, sounds, tokens: lessons.iter().map(tokens).collect(), longest }
     }
 
+    /// A lesson by its number.
+    pub fn lesson(&self, number: usize) -> &Lesson {
+        &self.lessons[number]
+    }
+
     /// Lessons of this kind in their order. One whose text does not fit a window of its own is left out.
     pub fn lessons(&self, held_back: bool) -> Vec<usize> {
         let fits =
@@ -57,29 +71,33 @@ impl<'a> Material<'a> {
         (0..self.lessons.len()).filter(is).filter(fits).collect()
     }
 
-    /// Windows of lessons in this order, each as full as it can be; those of a window share a language.
-    pub fn windows(&self, order: &[Hearing]) -> Vec<Vec<Hearing>> {
+    /// Windows of lessons in this order, each with as many as fit into the samples that `room` gives for it, but one at
+    /// least; those of a window share a language.
+    pub fn windows(&self, order: &[Hearing], mut room: impl FnMut() -> usize) -> Vec<Vec<Hearing>> {
         let mut windows: Vec<Vec<Hearing>> = Vec::new();
-        let mut open: Option<(usize, usize)> = None;
-        for &Hearing { lesson, mut speed } in order {
+        let mut open: Option<(usize, usize, usize)> = None;
+        for &Hearing { lesson, mut speed, pause } in order {
             let samples_at = |speed| padded(samples_at_speed(self.sounds.len(lesson), speed));
             // What fills a window already is not drawn out.
             if samples_at(speed) > WINDOW_SAMPLES {
                 speed = AS_IT_IS;
             }
             let (samples, tokens) = (samples_at(speed), self.tokens[lesson].len() + 2);
-            let hearing = Hearing { lesson, speed };
-            if let (Some((end, used)), Some(window)) = (open, windows.last_mut()) {
+            // A window of its own has room for it too.
+            let pause = padded(pause).min(WINDOW_SAMPLES.saturating_sub(samples));
+            let hearing = Hearing { lesson, speed, pause };
+            if let (Some((end, used, room)), Some(window)) = (open, windows.last_mut()) {
                 let same = self.lessons[window[0].lesson].language == self.lessons[lesson].language;
-                let starts = end + PAUSE;
-                if same && starts + samples <= WINDOW_SAMPLES && used + tokens <= self.longest {
+                let starts = end + pause;
+                if same && starts + samples <= room && used + tokens <= self.longest {
                     window.push(hearing);
-                    open = Some((starts + samples, used + tokens));
+                    open = Some((starts + samples, used + tokens, room));
                     continue;
                 }
             }
             windows.push(vec![hearing]);
-            open = Some((samples, self.prompt(lesson).len() + tokens + 1));
+            let used = self.prompt(lesson).len() + tokens + 1;
+            open = Some((pause + samples, used, room().min(WINDOW_SAMPLES)));
         }
         windows
     }
@@ -90,10 +108,8 @@ impl<'a> Material<'a> {
         let mut sound = Vec::with_capacity(WINDOW_SAMPLES);
         let mut tokens = self.prompt(window[0].lesson);
         let mut aims = vec![Aim::Nothing; tokens.len()];
-        for &Hearing { lesson, speed } in window {
-            if !sound.is_empty() {
-                sound.resize(sound.len() + PAUSE, 0.0);
-            }
+        for &Hearing { lesson, speed, pause } in window {
+            sound.resize(sound.len() + pause, 0.0);
             let stamp = |samples: usize| vocabulary.timestamp_begin + (samples / STAMP) as u32;
             tokens.push(stamp(sound.len()));
             aims.push(Aim::AsBefore);
