@@ -87,8 +87,11 @@ def minute(path, language, r, used):
     sound, parts, length = [], [], 0
     while length < MINUTE:
         sentence = without(r, language, used)
-        samples, _ = synth.speak(sentence, language, r)
-        if samples is None:
+        try:
+            samples, _ = synth.speak(sentence, language, r)
+        except (subprocess.CalledProcessError, ValueError):
+            continue
+        if samples is None or not synth.LEAST <= len(samples) <= synth.MOST:
             continue
         begins = length + int(r.uniform(0.2, 1.5) * synth.RATE)
         sound += [np.zeros(begins - length, dtype=np.float32), 0.6 * samples]

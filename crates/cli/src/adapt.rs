@@ -70,7 +70,7 @@ pub struct Adapt {
     #[arg(long)]
     pub name: Option<String>,
 
-    /// Most times to go through everything
+    /// Most times to go through all corrections
     #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().epochs, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub epochs: u32,
 

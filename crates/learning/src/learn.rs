@@ -23,9 +23,9 @@ use crate::Collected;
 /// often keeps what it gained, and forgets less (Wortsman and others, arXiv:2109.01903).
 const STRENGTHS: [f32; 4] = [1.0, 0.85, 0.7, 0.5];
 
-/// Seconds of speech of a window that is learnt, of 30, in the mean: parts have pauses between them, and many windows are
-/// not filled.
-const WINDOW: f64 = 20.0;
+/// Seconds of speech of a window that is learnt, of 30, in the mean, with parts of about four seconds: they have pauses
+/// between them, and many windows are not filled.
+const WINDOW: f64 = 16.0;
 
 /// So many corrections that were learnt are transcribed once more: they must not be worse than before.
 const MOST_LEARNT: usize = 30;

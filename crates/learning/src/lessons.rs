@@ -179,9 +179,10 @@ impl Collected {
         corrected + rest * (heard / f64::max(others, 1.0)).min(1.0)
     }
 
-    /// Holds back a tenth, of corrections and of the rest, at least one correction; which ones follows
-    /// from the seed.
+    /// Holds back a tenth of the corrections, at least one, and a tenth of the rest, but not more than an epoch hears
+    /// beside so many corrections; which ones follows from the seed.
     pub fn hold_back(&mut self, seed: u64) {
+        let mut most = usize::MAX;
         for corrected in [true, false] {
             let numbers = (0..self.lessons.len()).filter(|it| self.lessons[*it].corrected == corrected);
             let mut numbers: Vec<usize> = numbers.collect();
@@ -189,7 +190,8 @@ impl Collected {
                 (*number as u64 ^ seed.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)
             };
             numbers.sort_by_key(mixed);
-            let held = if corrected { numbers.len().div_ceil(10) } else { numbers.len() / 10 };
+            let held = if corrected { numbers.len().div_ceil(10) } else { numbers.len() / 10 }.min(most);
+            most = held * OTHERS_PER_CORRECTION;
             numbers.into_iter().take(held).for_each(|number| self.lessons[number].held_back = true);
         }
     }
@@ -370,5 +372,22 @@ mod tests {
         collected.hold_back(0);
         let held: Vec<bool> = collected.lessons.iter().map(|lesson| lesson.held_back).collect();
         assert_eq!(held, [true, false, false]);
+    }
+
+    #[test]
+    fn of_many_others_an_epoch_hears_some_and_few_are_held_back() {
+        let mut collected = Collected::default();
+        let texts: Vec<String> = (0..200).map(|number| format!("Sentence {number}.")).collect();
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let original = transcript(&texts);
+        texts[..3].copy_from_slice(&["Metoprolol.", "Ramipril.", "Bisoprolol."]);
+        collected.document(Path::new("a.wav"), &transcript(&texts), &original);
+        let count = |of: fn(&Lesson) -> bool| collected.lessons.iter().filter(|it| of(it)).count();
+        assert_eq!((count(|it| it.corrected), count(|it| !it.corrected)), (3, 60));
+        assert_eq!(collected.seconds_per_epoch(), 4.0 * (3 + 3 * OTHERS_PER_CORRECTION) as f64);
+        collected.hold_back(0);
+        let held = collected.lessons.iter().filter(|lesson| lesson.held_back);
+        let (corrected, others): (Vec<_>, Vec<_>) = held.partition(|lesson| lesson.corrected);
+        assert_eq!((corrected.len(), others.len()), (1, OTHERS_PER_CORRECTION));
     }
 }

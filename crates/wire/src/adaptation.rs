@@ -4,7 +4,7 @@ use transcript::Span;
 
 use crate::{FilePath, Job};
 
-/// For each corrected part so many others are heard beside it in each epoch, so that nothing is forgotten.
+/// For each corrected part so many others are heard beside it in each epoch, so that less is forgotten.
 pub const OTHERS_PER_CORRECTION: usize = 4;
 
 /// A model to be adapted to what was said and written.
@@ -53,7 +53,7 @@ pub struct AdaptSettings {
     pub rate: f64,
     /// Matrices of the encoder learn as well: how words sound, beside how they are written.
     pub encoder: bool,
-    /// Most times that everything is gone through.
+    /// Most epochs: in each one all corrections are heard, and others in turn.
     pub epochs: u32,
     /// Windows of 30 s per step.
     pub batch: u32,

@@ -10,7 +10,7 @@ use super::windows::{AS_IT_IS, Hearing, Material};
 /// augmentation for speech recognition").
 const SPEEDS: [u32; 7] = [85, 90, 95, AS_IT_IS, 105, 110, 115];
 
-/// The silence between two lessons, in seconds, drawn evenly.
+/// The silence before a lesson, in seconds, drawn evenly.
 const PAUSES: (f64, f64) = (0.1, 1.5);
 
 /// The part of a window that lessons fill, drawn evenly, where corrections are among them: a word is to be known in a short
@@ -25,12 +25,12 @@ pub fn windows(material: &Material, learnt: &[usize], seed: u64, epoch: u32) -> 
         learnt.iter().partition(|lesson| material.lesson(**lesson).corrected);
     Rng::with_seed(seed).shuffle(&mut rest);
     let count = rest.len().min(OTHERS_PER_CORRECTION * corrected.len());
-    let mut others =
-        rest.iter().copied().cycle().skip(epoch as usize * count % rest.len().max(1)).take(count);
-    let mut among: Vec<usize> =
-        others.by_ref().take(corrected.len()).chain(corrected.iter().copied()).collect();
-    let others: Vec<usize> = others.collect();
+    let first = epoch as usize * count % rest.len().max(1);
+    let mut others: Vec<usize> = rest.iter().copied().cycle().skip(first).take(count).collect();
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch));
+    rng.shuffle(&mut others);
+    let mut among = others.split_off(others.len().saturating_sub(corrected.len()));
+    among.extend(&corrected);
     rng.shuffle(&mut among);
     let mut windows = Vec::new();
     for (order, filled) in [(among, FILLED), (others, (1.0, 1.0))] {
@@ -44,6 +44,12 @@ pub fn windows(material: &Material, learnt: &[usize], seed: u64, epoch: u32) -> 
         order.sort_by_key(|it| material.lesson(it.lesson).language.clone());
         let room = || (drawn(&mut rng, filled) * WINDOW_SAMPLES as f64) as usize;
         windows.extend(material.windows(&order, room));
+    }
+    // A window may begin in the midst of speech.
+    for window in &mut windows {
+        if rng.bool() {
+            window[0].pause = 0;
+        }
     }
     rng.shuffle(&mut windows);
     windows
@@ -63,8 +69,8 @@ mod tests {
     use super::*;
     use crate::adaptation::sounds::Sounds;
 
-    /// Of 60 lessons of four seconds each sixth is corrected.
-    fn epochs(count: u32) -> (Vec<Vec<Vec<Hearing>>>, Vec<Lesson>) {
+    /// Of 60 lessons of four seconds one in so many is corrected.
+    fn epochs(count: u32, one_in: usize) -> (Vec<Vec<Vec<Hearing>>>, Vec<Lesson>) {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper");
         let vocabulary = models::whisper::vocabulary(&model).unwrap();
         let lesson = |number: usize| Lesson {
@@ -72,7 +78,7 @@ mod tests {
             span: None,
             text: "The house is open.".into(),
             language: Some("en".into()),
-            corrected: number % 6 == 0,
+            corrected: number.is_multiple_of(one_in),
             held_back: false,
         };
         let lessons: Vec<Lesson> = (0..60).map(lesson).collect();
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn each_epoch_hears_all_corrections_and_the_rest_in_turn() {
-        let (epochs, lessons) = epochs(5);
+        let (epochs, lessons) = epochs(5, 6);
         let mut times = [0; 60];
         for windows in &epochs {
             let heard: Vec<usize> = windows.iter().flatten().map(|it| it.lesson).collect();
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn corrections_are_heard_alone_and_among_others_at_all_speeds() {
-        let (epochs, lessons) = epochs(20);
+        let (epochs, lessons) = epochs(20, 6);
         let windows: Vec<&Vec<Hearing>> = epochs.iter().flatten().collect();
         let has_correction = |window: &Vec<Hearing>| window.iter().any(|it| lessons[it.lesson].corrected);
         let counts: BTreeSet<usize> =
@@ -113,6 +119,30 @@ mod tests {
         assert_eq!(corrected().map(|it| it.speed).collect::<BTreeSet<_>>(), BTreeSet::from(SPEEDS));
         let pauses: BTreeSet<usize> = corrected().map(|it| it.pause).collect();
         assert!(pauses.len() > 50, "{pauses:?}");
-        assert!(pauses.iter().all(|pause| (1_600..=24_320).contains(pause)), "{pauses:?}");
+        let drawn = |pause: &usize| *pause == 0 || (1_600..=24_320).contains(pause);
+        assert!(pauses.iter().all(drawn), "{pauses:?}");
+        assert!(windows.iter().any(|it| it[0].pause == 0) && windows.iter().any(|it| it[0].pause > 0));
+    }
+
+    #[test]
+    fn all_others_come_beside_corrections_at_some_time() {
+        // All others in each epoch, and twenty for each correction.
+        for one_in in [5, 20] {
+            let (epochs, lessons) = epochs(30, one_in);
+            let beside: BTreeSet<usize> = epochs
+                .iter()
+                .flatten()
+                .filter(|window| window.iter().any(|it| lessons[it.lesson].corrected))
+                .flatten()
+                .map(|it| it.lesson)
+                .collect();
+            assert!(beside.len() > 30, "{} of 60 lessons where one in {one_in} is corrected", beside.len());
+        }
+    }
+
+    #[test]
+    fn corrections_without_others_are_heard_in_each_epoch() {
+        let (epochs, _) = epochs(2, 1);
+        assert!(epochs.iter().all(|windows| windows.iter().flatten().count() == 60));
     }
 }

@@ -185,8 +185,8 @@ fn request(asked: &Adapt, base: &str) -> String {
     let Adapt { lessons, settings, output, .. } = asked;
     let ages: Vec<_> = lessons.iter().map(|lesson| changed(lesson.file.as_path())).collect();
     // What was learnt with another loss is not gone on with.
-    const LOSS: &str = "corrected words, the rest as before";
-    let all = serde_json::to_vec(&(LOSS, lessons, ages, settings, output, base)).unwrap_or_default();
+    const HOW: &str = "corrected words, the rest as before and in turn";
+    let all = serde_json::to_vec(&(HOW, lessons, ages, settings, output, base)).unwrap_or_default();
     let hash = all.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

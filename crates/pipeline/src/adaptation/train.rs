@@ -166,8 +166,11 @@ impl<'a> Work<'a> {
             let text = "There is nothing to learn from: no corrected text that fits a window of 30 seconds.";
             return Err(Failure::new(ErrorCode::BadSettings, text).into());
         }
-        let held_back: Vec<Hearing> = held_back.into_iter().map(Hearing::as_it_is).collect();
-        let held_back = self.material.windows(&held_back, || WINDOW_SAMPLES);
+        let (corrections, rest): (Vec<Hearing>, Vec<Hearing>) =
+            held_back.into_iter().map(Hearing::as_it_is).partition(|it| asked.lessons[it.lesson].corrected);
+        // Corrections alone, as they are compared in the end.
+        let mut held_back = self.material.windows(&corrections, || 0);
+        held_back.extend(self.material.windows(&rest, || WINDOW_SAMPLES));
         let epochs: Vec<Vec<Vec<Hearing>>> = (0..asked.settings.epochs)
             .map(|epoch| epochs::windows(&self.material, &learnt, asked.settings.seed, epoch))
             .collect();
