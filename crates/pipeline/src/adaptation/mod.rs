@@ -184,7 +184,7 @@ fn listen(
 fn request(asked: &Adapt, base: &str) -> String {
     let Adapt { lessons, settings, output, .. } = asked;
     let ages: Vec<_> = lessons.iter().map(|lesson| changed(lesson.file.as_path())).collect();
-    // What was learnt with another loss is not gone on with.
+    // What was learnt in another way is not gone on with.
     const HOW: &str = "corrected words, the rest as before and in turn";
     let all = serde_json::to_vec(&(HOW, lessons, ages, settings, output, base)).unwrap_or_default();
     let hash = all.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
