@@ -83,7 +83,7 @@ impl<'a> Material<'a> {
                 speed = AS_IT_IS;
             }
             let (samples, tokens) = (samples_at(speed), self.tokens[lesson].len() + 2);
-            // A window of its own has room for it too.
+            // Silence and lesson fit one window together.
             let pause = padded(pause).min(WINDOW_SAMPLES.saturating_sub(samples));
             let hearing = Hearing { lesson, speed, pause };
             if let (Some((end, used, room)), Some(window)) = (open, windows.last_mut()) {
