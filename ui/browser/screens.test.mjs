@@ -414,8 +414,8 @@ test("a thousand files and ten thousand events leave the page quick", options, a
 test("20,000 segments scroll, open, are searched and edited at once", options, async () => {
   const { page, close } = await browser.show({ query: "scene=long&real" });
   try {
-    const took = await page.evaluate(async () => {
-      const { backend, steno } = window.pretended;
+    const { times, ...found } = await page.evaluate(async () => {
+      const { steno } = window.pretended;
       const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       const by = (id) => document.querySelector(`[data-testid="${id}"]`);
       const timed = async (work) => {
@@ -424,51 +424,55 @@ test("20,000 segments scroll, open, are searched and edited at once", options, a
         await frame();
         return performance.now() - begun;
       };
-      const scroller = by("transcript");
-      const begun = performance.now();
-      for (let step = 0; step < 60; step++) {
-        // Two thirds of the view, as by a wheel in a hurry.
-        scroller.scrollTop += scroller.clientHeight / 1.5;
-        await frame();
+      const search = (words) =>
+        timed(() => {
+          const field = by("search");
+          field.value = words;
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+        });
+      const [long, short] = steno.jobs.map((job) => job.id);
+      const found = { segments: {}, there: 0 };
+      /** What a user waits for in one transcript, in milliseconds. */
+      async function use(job, round) {
+        const took = { open: await timed(() => steno.select(job)) };
+        found.segments[job] = steno.text.length;
+        const scroller = by("transcript");
+        scroller.scrollTop = 0;
+        const begun = performance.now();
+        for (let step = 0; step < 20; step++) {
+          // Two thirds of the view, as by a wheel in a hurry.
+          scroller.scrollTop += scroller.clientHeight / 1.5;
+          await frame();
+        }
+        took.scroll = (performance.now() - begun) / 20;
+        found.there = Math.max(found.there, document.querySelectorAll("[data-testid=segment]").length);
+        await search("hundred metres");
+        took.again = await search("hundred metres f");
+        await search("");
+        const { editor } = steno;
+        await timed(() => editor.open(Math.floor(steno.text.length / 2)));
+        took.type = await timed(() => editor.type(`Another text ${round}.`));
+        took.write = await timed(() => editor.flush());
+        took.split = await timed(() => editor.split(7));
+        took.undo = await timed(() => editor.undo());
+        return took;
       }
-      const scroll = (performance.now() - begun) / 60;
-      const there = document.querySelectorAll("[data-testid=segment]").length;
-      backend.drop(["/home/me/other.mp3"]);
-      await frame();
-      const [long, other] = steno.jobs.map((job) => job.id);
-      // Twice: what else the machine does falls into one of them alone.
-      let open = Infinity;
-      for (let round = 0; round < 2; round++) {
-        steno.select(other);
-        await frame();
-        open = Math.min(open, await timed(() => steno.select(long)));
+      // By turns and the best of three: what else the machine does slows both, or falls into one round.
+      const times = { [long]: {}, [short]: {} };
+      for (let round = 0; round < 3; round++) {
+        for (const job of [short, long]) {
+          const took = await use(job, round);
+          for (const [what, ms] of Object.entries(took)) times[job][what] = Math.min(times[job][what] ?? Infinity, ms);
+        }
       }
-      const search = await timed(() => {
-        const field = by("search");
-        field.value = "hundred metres";
-        field.dispatchEvent(new Event("input", { bubbles: true }));
-      });
-      const again = await timed(() => {
-        const field = by("search");
-        field.value = "hundred metres f";
-        field.dispatchEvent(new Event("input", { bubbles: true }));
-      });
-      const { editor } = steno;
-      await timed(() => editor.open(10_000));
-      const { shown } = editor;
-      editor.shown = { number: 9_999 };
-      await frame();
-      const type = await timed(() => editor.type("Another text."));
-      const write = await timed(() => editor.flush());
-      const split = await timed(() => editor.split(7));
-      const undo = await timed(() => editor.undo());
-      return { there, segments: steno.text.length, scroll, open, search, again, type, write, split, undo, shown };
+      return { ...found, times: { long: times[long], short: times[short] } };
     });
-    console.log(Object.entries(took).map(([name, value]) => `${name} ${typeof value === "number" ? value.toFixed(0) : value}`).join(", "));
-    assert.equal(took.segments, 20_000);
-    assert.ok(took.there < 1000, `${took.there} segments are there at once`);
-    // A busy machine is several times slower than what is promised.
-    for (const what of ["scroll", "open", "again", "type", "write", "split", "undo"]) assert.ok(took[what] < 300, `${what}: ${took[what]} ms`);
+    const { long, short } = times;
+    console.log(Object.keys(long).map((what) => `${what} ${long[what].toFixed(0)} (${short[what].toFixed(0)})`).join(", "));
+    assert.deepEqual(Object.values(found.segments), [20_000, 200]);
+    assert.ok(found.there < 1000, `${found.there} segments are there at once`);
+    // A hundred times the text may cost three times as much and a frame or two.
+    for (const what of Object.keys(long)) assert.ok(long[what] < 3 * short[what] + 50, `${what}: ${long[what]} ms, with 200 segments ${short[what]}`);
   } finally {
     await close();
   }

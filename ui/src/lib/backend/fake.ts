@@ -180,13 +180,16 @@ export class FakeBackend implements Backend {
           remedy: "Install Steno again, or set STENO_ENGINE to the engine’s path.",
         };
       },
+      // One transcript of 20,000 segments, and one of two hundred to compare it with.
       long: () => {
-        this.#advance(FILES.slice(0, 1), 4);
-        const work = this.#works.get(1);
+        this.#advance(FILES.slice(0, 2), 4);
         const text = (index: number) => SENTENCES[index % SENTENCES.length] ?? "";
-        const before = work?.segments.length ?? 0;
-        work?.segments.push(...Array.from({ length: 20_000 - before }, (_, index) => segment(index * 4, text(index), before + index + 1)));
-        this.#end(1, "finished");
+        for (const [job, segments] of [[1, 20_000], [2, 200]] as const) {
+          const work = this.#works.get(job);
+          const before = work?.segments.length ?? 0;
+          work?.segments.push(...Array.from({ length: segments - before }, (_, index) => segment(index * 4, text(index), before + index + 1)));
+          this.#end(job, "finished");
+        }
       },
       history: () => {
         this.#advance(FILES.slice(0, 3), 190);
