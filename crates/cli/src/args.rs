@@ -587,7 +587,7 @@ pub struct Decoding {
     pub vocabulary_file: Option<values::WordList>,
 
     /// How strongly words to expect are preferred to what the model would write: 0 to 12; 0: not at all, Whisper is told
-    /// them as a prompt instead [default: 8]
+    /// them as a prompt instead [default: 5]
     #[arg(long, value_parser = values::strength, value_name = "N")]
     pub vocabulary_strength: Option<f32>,
 

@@ -3,6 +3,10 @@
 //! A prefix tree has the tokens of each phrase. A hypothesis is at several of its nodes at once, as in Aho and
 //! Corasick's automaton: a phrase may begin while another is being written. Each token on the way is worth some nats, so
 //! that one which the model rates further below its best is never taken, whatever the list says.
+//! A token is worth at most nine tenths of what it costs, minus the logarithm of its probability (with beams, where a
+//! transducer comes to a text in several ways, on each of them): a word that the model writes by itself gains nothing by
+//! being written again, and of two words of the list the likelier one stays ahead. That bounds beams; a greedy search takes
+//! each token alone.
 //! A path that is left before its phrase is complete is worth nothing. A beam search sees that in the score of the
 //! hypothesis. A greedy one goes back to where it left the model's own choice for the path (a [`Detour`]), and takes that
 //! choice. A search that draws does without: it can't go back.
@@ -21,6 +25,9 @@ const ENDS_IN_WORD: u8 = 2;
 /// What the first token of a phrase is worth, of what each other one is: many words begin as another does, and where the
 /// beginning fits, what the rest of it fits is seen at each of its tokens.
 const BEGINNING: f32 = 0.5;
+
+/// Of what a token costs, so much at most is made up for.
+const MOST_OF_COST: f32 = 0.9;
 
 /// Phrases begin here anywhere: those with a space before them, and those of scripts that have none.
 const ANYWHERE: usize = 0;
@@ -65,6 +72,8 @@ struct Path {
     node: usize,
     /// Number of its first token.
     began: usize,
+    /// What its tokens are worth together.
+    worth: f32,
     /// What was won by a shorter phrase on the way.
     paid: f32,
 }
@@ -180,22 +189,29 @@ impl Boost {
         largest_of_each(self.starts.iter().copied().chain(more).collect())
     }
 
-    /// Goes on with a token; one that is no text ends a word.
-    pub fn advance(&self, progress: &mut Progress, token: u32) {
+    /// Goes on with a token and the logarithm of its probability, which bounds what it is worth; one that is no text ends
+    /// a word.
+    pub fn advance(&self, progress: &mut Progress, token: u32, log_probability: f32) {
+        let worth = |from: usize, to: usize| {
+            (self.nodes[to].value - self.nodes[from].value).min((-log_probability * MOST_OF_COST).max(0.0))
+        };
         let kind = self.kinds.get(token as usize).copied().unwrap_or_default();
         let child = |node: usize| self.nodes[node].next.get(&token).copied();
         self.complete(progress, kind & CONTINUES != 0);
         let (began, is_in_word) = (progress.tokens, progress.is_in_word);
         progress.paths.retain_mut(|path| match child(path.node) {
             Some(next) => {
+                path.worth += worth(path.node, next);
                 path.node = next;
                 true
             }
             None => false,
         });
         let roots = [Some(ANYWHERE), (!is_in_word).then_some(BETWEEN_WORDS)];
-        for node in roots.into_iter().flatten().filter_map(child) {
-            progress.paths.push(Path { node, began, paid: 0.0 });
+        for root in roots.into_iter().flatten() {
+            if let Some(node) = child(root) {
+                progress.paths.push(Path { node, began, worth: worth(root, node), paid: 0.0 });
+            }
         }
         progress.tokens += 1;
         progress.is_in_word = kind & ENDS_IN_WORD != 0;
@@ -209,11 +225,11 @@ impl Boost {
 
     /// Counts the phrases that end before what comes next, which may go on with their last word.
     fn complete(&self, progress: &mut Progress, continues: bool) {
-        for path in &mut progress.paths {
+        let mut gained = 0.0_f32;
+        for path in &progress.paths {
             let node = &self.nodes[path.node];
             if node.is_end && (node.is_free || !continues) {
-                progress.won += node.value - path.paid;
-                path.paid = node.value;
+                gained = gained.max(path.worth - path.paid);
                 let tokens = path.began..progress.tokens;
                 if progress
                     .completed
@@ -224,11 +240,14 @@ impl Boost {
                 }
             }
         }
+        // Phrases that overlap have the same tokens: they are paid once.
+        progress.won += gained;
+        progress.paths.iter_mut().for_each(|path| path.paid = (path.paid + gained).min(path.worth));
     }
 
     /// What a hypothesis is worth besides its probability: its complete phrases, and the one that it is on the way to.
     pub fn worth(&self, progress: &Progress) -> f32 {
-        let open = progress.paths.iter().map(|path| self.nodes[path.node].value - path.paid);
+        let open = progress.paths.iter().map(|path| path.worth - path.paid);
         progress.won + open.fold(0.0, f32::max)
     }
 }
@@ -365,7 +384,7 @@ mod tests {
 
     fn after(tree: &Boost, tokens: &[u32]) -> Progress {
         let mut progress = Progress::default();
-        tokens.iter().for_each(|token| tree.advance(&mut progress, *token));
+        tokens.iter().for_each(|token| tree.advance(&mut progress, *token, f32::NEG_INFINITY));
         progress
     }
 
@@ -418,6 +437,39 @@ mod tests {
         let mut ended = after(&ada, &[10, 1, 2]);
         ada.end(&mut ended);
         assert_eq!(ended.won(), 3.0);
+    }
+
+    #[test]
+    fn a_word_is_worth_less_than_it_costs_and_the_likelier_one_stays_ahead() {
+        let ada = tree(&["Ada"], 2.0).unwrap();
+        // The first token is worth 1 at most, the second 2.
+        for (log_probabilities, expected) in
+            [([0.0, 0.0], 0.0), ([-0.5, -1.0], 1.35), ([-9.0, -1.0], 1.9), ([-9.0, -9.0], 3.0)]
+        {
+            let mut progress = Progress::default();
+            for (token, log_probability) in [1, 2].into_iter().zip(log_probabilities) {
+                ada.advance(&mut progress, token, log_probability);
+            }
+            assert!((ada.worth(&progress) - expected).abs() < 1e-6, "{log_probabilities:?}");
+            ada.end(&mut progress);
+            assert!((progress.won() - expected).abs() < 1e-6, "{log_probabilities:?}");
+        }
+        let score = |log_probability: f32| {
+            let mut progress = Progress::default();
+            ada.advance(&mut progress, 1, log_probability);
+            log_probability + ada.worth(&progress)
+        };
+        assert!(score(-0.1) > score(-0.9) && score(-0.9) > score(-3.0));
+    }
+
+    #[test]
+    fn phrases_with_the_same_tokens_are_paid_once() {
+        let names = tree(&["Grace Hopper", "Hopper", "Hopper Ada"], 2.0).unwrap();
+        // Behind "Grace Hopper," and behind "Grace Hopper Ada", whose last word is Hopper's.
+        for (tokens, most) in [(&[5, 6, 7, 10][..], 5.0), (&[5, 6, 7, 1, 2, 10], 9.0)] {
+            let progress = after(&names, tokens);
+            assert!(progress.won() <= most && names.worth(&progress) <= most, "{tokens:?}: {progress:?}");
+        }
     }
 
     #[test]

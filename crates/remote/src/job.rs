@@ -5,7 +5,7 @@ use std::time::Duration;
 use supervisor::{JobProgress, Stop};
 use tokio::sync::mpsc;
 use transcript::{Task, Transcript};
-use wire::{Channels, DecodingOptions, ErrorCode, Event, Failure, Job, VoiceActivity};
+use wire::{Channels, ErrorCode, Event, Failure, Job, VoiceActivity};
 
 use crate::client::{Client, Following};
 use crate::sse::ServerEvent;
@@ -247,9 +247,7 @@ fn fields(order: &Order) -> Vec<(&'static str, String)> {
     for word in &decoding.vocabulary {
         add("vocabulary[]", Some(word.clone()));
     }
-    // A server of an earlier version knows no other than the usual one.
     let strength = Some(decoding.vocabulary_strength).filter(|_| !decoding.vocabulary.is_empty());
-    let strength = strength.filter(|strength| *strength != DecodingOptions::VOCABULARY_STRENGTH);
     add("vocabulary_strength", strength.map(|strength| strength.to_string()));
     fields
 }

@@ -64,11 +64,15 @@ impl Canary {
                 }
             }
             let is_end = id as u32 == self.tokens.end;
+            let log_probability = logits[id] - log_sum_exp(&logits);
             if !is_end {
-                tokens.push((id as u32, (logits[id] - log_sum_exp(&logits)).exp()));
+                tokens.push((id as u32, log_probability.exp()));
             }
             if let Some(boost) = boost {
-                if is_end { boost.end(&mut progress) } else { boost.advance(&mut progress, id as u32) }
+                match is_end {
+                    true => boost.end(&mut progress),
+                    false => boost.advance(&mut progress, id as u32, log_probability),
+                }
             }
             if let Some((place, earlier)) = detour.take() {
                 match progress.outcome(place) {

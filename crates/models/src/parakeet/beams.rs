@@ -235,7 +235,7 @@ impl Search<'_> {
         for id in self.likeliest(tdt, place, tokens) {
             let worth = self.boost.map_or_else(Worth::default, |boost| {
                 let mut progress = place.progress.clone();
-                boost.advance(&mut progress, id as u32);
+                boost.advance(&mut progress, id as u32, tokens[id] - all_tokens);
                 self.worth(&progress)
             });
             push(Some(id), worth);

@@ -193,7 +193,7 @@ fn likeliest_of_frames(logits: &[Vec<f32>], blank: u32, boost: Option<&Boost>) -
                     let (id, probability) = (id as u32, probability_of(id));
                     at.tokens.push(Token { id, frame: at.frame, frames: 1, probability });
                     if let Some(boost) = boost {
-                        boost.advance(&mut at.progress, id);
+                        boost.advance(&mut at.progress, id, probability.ln());
                     }
                 }
             }

@@ -83,7 +83,7 @@ impl Place {
         }
         (self.at, self.symbols) = (at, symbols);
         if let Some(boost) = boost {
-            boost.advance(&mut self.progress, token.id);
+            boost.advance(&mut self.progress, token.id, token.probability.ln());
         }
     }
 }

@@ -106,12 +106,13 @@ impl<'a> Draw<'a> {
             if is_greedy && !is_own && detour.is_none() {
                 *detour = Some(Detour(sequence.tokens.len()));
             }
-            sequence.log_probability += logit - scores.total();
+            let log_probability = logit - scores.total();
+            sequence.log_probability += log_probability;
             *ended = token as u32 == self.end_of_text;
             if let Some(boost) = self.boost {
                 match *ended {
                     true => boost.end(&mut sequence.progress),
-                    false => boost.advance(&mut sequence.progress, token as u32),
+                    false => boost.advance(&mut sequence.progress, token as u32, log_probability),
                 }
             }
             if !*ended {
@@ -188,8 +189,7 @@ impl<'a> Beams<'a> {
         for (row, (sequence, scores)) in self.rows.iter().zip(scores).take(distinct).enumerate() {
             let total = scores.total();
             for (token, logit) in scores.best(beams + 1) {
-                let log_probability = sequence.log_probability + (logit - total);
-                candidates.push(self.candidate(row, sequence, token as u32, log_probability));
+                candidates.push(self.candidate(row, sequence, token as u32, logit - total));
             }
         }
         // Stable: of equals, the earlier beam and the better token stay first.
@@ -226,15 +226,17 @@ impl<'a> Beams<'a> {
         Step { sources, done: self.finished.len() >= self.wanted }
     }
 
-    fn candidate(&self, row: usize, sequence: &Sequence, token: u32, log_probability: f32) -> Candidate {
+    /// `of_token` is the logarithm of the token's probability.
+    fn candidate(&self, row: usize, sequence: &Sequence, token: u32, of_token: f32) -> Candidate {
         let mut progress = sequence.progress.clone();
         let worth = self.boost.map_or(0.0, |boost| {
             match token == self.end_of_text {
                 true => boost.end(&mut progress),
-                false => boost.advance(&mut progress, token),
+                false => boost.advance(&mut progress, token, of_token),
             }
             boost.worth(&progress)
         });
+        let log_probability = sequence.log_probability + of_token;
         Candidate { row, token, log_probability, score: log_probability + worth, progress }
     }
 

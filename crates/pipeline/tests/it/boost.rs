@@ -89,6 +89,34 @@ fn a_search_finds_what_it_expects_and_a_false_start_leaves_nothing() {
 }
 
 #[test]
+fn as_usual_words_that_the_model_knows_are_not_written_where_others_are_said() {
+    let model = load_starter();
+    let audio = windows(&model).narrow(0, 0, 1).unwrap();
+    let words = [
+        "market",
+        "Peter",
+        "Vienna",
+        "purple",
+        "August",
+        "museum",
+        "lawyer",
+        "yellow",
+        "breakfast",
+        "London",
+    ];
+    let read = |boost: Option<&Boost>, beams: usize| {
+        decode(&model, &audio, &options(beams, 0.0, boost), &Control::default()).unwrap().text
+    };
+    let usual = tree(&model, &words, DecodingOptions::VOCABULARY_STRENGTH);
+    for beams in [1, 5] {
+        assert_eq!(read(Some(&usual), beams), read(None, beams), "{beams} beams");
+    }
+    // The list acts: where it is preferred more, "one" becomes "breakfast".
+    let more = tree(&model, &words, DecodingOptions::STRONGEST_VOCABULARY);
+    assert_ne!(read(Some(&more), 1), read(None, 1));
+}
+
+#[test]
 fn windows_that_go_back_together_say_what_they_say_alone() {
     let model = load_starter();
     let audio = windows(&model);

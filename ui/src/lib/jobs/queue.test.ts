@@ -262,7 +262,7 @@ test("channels, speech, the text before and the accuracy are set for all, for on
     ["all-prompt", " Ærø ", "prompt", "Ærø"],
     ["all-threshold", "0,3", "voice_activity", 0.3],
     ["all-words", "Ærø", "words", ["Ærø"]],
-    ["all-words-strength", "12", "words_strength", 12],
+    ["all-words-strength", "8", "words_strength", 8],
   ] as const) {
     await fireEvent.change(screen.getByTestId(field), { target: { value } });
     await waitFor(() => expect(steno.setup?.settings[setting]).toEqual(expected));
