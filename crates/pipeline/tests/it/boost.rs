@@ -73,16 +73,19 @@ fn a_search_finds_what_it_expects_and_a_false_start_leaves_nothing() {
                 continue;
             }
             let found = one(window, &options(beam_size, temperature, Some(&always)));
+            if beam_size > 1 {
+                // Beams compare whole texts, in which a word costs something however strongly it is preferred.
+                assert!(!found.text.contains("Brackwater"), "{}", found.text);
+                continue;
+            }
             assert!(found.text.contains("Brackwater"), "{beam_size}, {temperature}: {}", found.text);
             // What is told of it is what the model thinks of it.
             assert!(found.mean_log_probability < plain.mean_log_probability - 1.0, "{found:?}");
             assert!(found.sureness > found.mean_log_probability, "{found:?}");
             let found = one(window, &options(beam_size, temperature, Some(&never)));
-            if beam_size == 1 {
-                // Also where it was on the way to one of them.
-                assert_eq!(found, plain);
-                same += 1;
-            }
+            // Also where it was on the way to one of them.
+            assert_eq!(found, plain);
+            same += 1;
         }
     }
     assert_eq!(same, FILES.len());
@@ -113,7 +116,9 @@ fn as_usual_words_that_the_model_knows_are_not_written_where_others_are_said() {
     }
     // The list acts: where it is preferred more, "one" becomes "breakfast".
     let more = tree(&model, &words, DecodingOptions::STRONGEST_VOCABULARY);
-    assert_ne!(read(Some(&more), 1), read(None, 1));
+    for beams in [1, 5] {
+        assert_ne!(read(Some(&more), beams), read(None, beams), "{beams} beams");
+    }
 }
 
 #[test]
