@@ -471,11 +471,11 @@ test("20,000 segments scroll, open, are searched and edited at once", options, a
     console.log(Object.keys(long).map((what) => `${what} ${long[what].toFixed(0)} (${short[what].toFixed(0)})`).join(", "));
     assert.deepEqual(Object.values(found.segments), [20_000, 200]);
     assert.ok(found.there < 1000, `${found.there} segments are there at once`);
-    // A hundred times the text may cost three times as much and three frames; the first search looks through
-    // all of it. Even on a busy machine the short text takes less than a second.
+    // A hundred times the text may cost four times as much and a tenth of a second; the first search looks
+    // through all of it. Even on a busy machine the short text takes less than a second.
     for (const what of Object.keys(long)) {
-      const most = what === "search" ? 300 : 50;
-      assert.ok(long[what] < 3 * short[what] + most, `${what}: ${long[what]} ms, with 200 segments ${short[what]}`);
+      const most = what === "search" ? 300 : 100;
+      assert.ok(long[what] < 4 * short[what] + most, `${what}: ${long[what]} ms, with 200 segments ${short[what]}`);
       assert.ok(short[what] < 1000, `${what}: ${short[what]} ms with 200 segments`);
     }
   } finally {
