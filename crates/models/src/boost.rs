@@ -3,10 +3,10 @@
 //! A prefix tree has the tokens of each phrase. A hypothesis is at several of its nodes at once, as in Aho and
 //! Corasick's automaton: a phrase may begin while another is being written. Each token on the way is worth some nats, so
 //! that one which the model rates further below its best is never taken, whatever the list says.
-//! A token is worth at most nine tenths of what it costs, minus the logarithm of its probability (with beams, where a
-//! transducer comes to a text in several ways, on each of them): a word that the model writes by itself gains nothing by
-//! being written again, and of two words of the list the likelier one stays ahead. That bounds beams; a greedy search takes
-//! each token alone.
+//! A token costs a hypothesis minus the logarithm of its probability, and is worth at most nine tenths of that: a beam
+//! search gains nothing by writing a likely word of the list again, and of two such words the likelier one stays ahead.
+//! Where a transducer's beams come to the same text in several ways, this holds for each of them. A greedy search chooses
+//! each token by itself and compares no such sums.
 //! A path that is left before its phrase is complete is worth nothing. A beam search sees that in the score of the
 //! hypothesis. A greedy one goes back to where it left the model's own choice for the path (a [`Detour`]), and takes that
 //! choice. A search that draws does without: it can't go back.
@@ -26,7 +26,7 @@ const ENDS_IN_WORD: u8 = 2;
 /// beginning fits, what the rest of it fits is seen at each of its tokens.
 const BEGINNING: f32 = 0.5;
 
-/// Of what a token costs, so much at most is made up for.
+/// A token is worth at most this share of what it costs.
 const MOST_OF_COST: f32 = 0.9;
 
 /// Phrases begin here anywhere: those with a space before them, and those of scripts that have none.
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn phrases_with_the_same_tokens_are_paid_once() {
         let names = tree(&["Grace Hopper", "Hopper", "Hopper Ada"], 2.0).unwrap();
-        // Behind "Grace Hopper," and behind "Grace Hopper Ada", whose last word is Hopper's.
+        // "Grace Hopper," completes two of them, "Grace Hopper Ada," all three.
         for (tokens, most) in [(&[5, 6, 7, 10][..], 5.0), (&[5, 6, 7, 1, 2, 10], 9.0)] {
             let progress = after(&names, tokens);
             assert!(progress.won() <= most && names.worth(&progress) <= most, "{tokens:?}: {progress:?}");

@@ -205,7 +205,8 @@ impl Run {
     }
 }
 
-/// The fields of `POST /jobs`; what is as usual is left out.
+/// The fields of `POST /jobs`; what is as usual is left out, except how strongly words to expect are preferred: another
+/// version of the server may have another usual strength.
 fn fields(order: &Order) -> Vec<(&'static str, String)> {
     let Order { job, model, bilingual, .. } = order;
     let usual = Job::new(job.id, job.file.clone(), job.model.clone());
@@ -250,4 +251,26 @@ fn fields(order: &Order) -> Vec<(&'static str, String)> {
     let strength = Some(decoding.vocabulary_strength).filter(|_| !decoding.vocabulary.is_empty());
     add("vocabulary_strength", strength.map(|strength| strength.to_string()));
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn words_to_expect_are_sent_with_their_strength_also_the_usual_one() {
+        let strength_of = |words: &[&str]| {
+            let mut job = Job::new(1, PathBuf::from("talk.wav"), PathBuf::from("model"));
+            job.decoding.vocabulary = words.iter().map(|word| (*word).to_owned()).collect();
+            let order = Order { job, model: None, bilingual: false, key: String::new() };
+            fields(&order)
+                .into_iter()
+                .find(|(name, _)| *name == "vocabulary_strength")
+                .map(|(_, value)| value)
+        };
+        assert_eq!(strength_of(&["Ada"]), Some(wire::DecodingOptions::VOCABULARY_STRENGTH.to_string()));
+        assert_eq!(strength_of(&[]), None);
+    }
 }
