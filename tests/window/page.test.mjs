@@ -91,14 +91,15 @@ test("an idle window is quiet", async () => {
       const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ");
       return total + Number(fields[11]) + Number(fields[12]);
     }, 0);
-  // What the tests before left to draw takes a slow machine a while.
+  // A slow machine takes a while to draw what the earlier tests changed. Then the window has to stay quiet.
   const shares = [];
-  while (shares.length < 15 && !(shares.at(-1) < 0.05)) {
+  const isQuiet = () => shares.length > 1 && shares.slice(-2).every((share) => share < 0.05);
+  while (shares.length < 15 && !isQuiet()) {
     const before = ticks();
     const seconds = 4;
     await pause(seconds * 1000);
     shares.push((ticks() - before) / (seconds * 100));
   }
   console.log(`an idle window takes ${shares.map((share) => (share * 100).toFixed(1)).join(", ")} % of a core`);
-  assert.ok(shares.at(-1) < 0.05, `${shares}`);
+  assert.ok(isQuiet(), `${shares}`);
 });
