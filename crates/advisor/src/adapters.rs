@@ -1,10 +1,9 @@
 //! The user's adapters: files in one folder, and which of them is on for which model.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::{AdapterCard, AdapterFile, write_whole};
 use wire::{ErrorCode, Failure, FilePath};
@@ -14,6 +13,8 @@ use crate::models::Places;
 const ENDING: &str = "safetensors";
 /// Which adapter is on, by the fingerprint of the weights that it belongs to.
 const SWITCHES: &str = "on.json";
+/// Locked while the switches are read, changed and written.
+const LOCK: &str = "on.lock";
 
 /// The folder of adapters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,10 +136,9 @@ impl Adapters {
     /// Where there is none, it is damaged, or the folder can't be written.
     pub fn switch_on(&self, name: &str) -> Result<AdapterCard, Failure> {
         let card = self.read(name)?.card;
-        let _one = one_at_a_time();
-        let mut switches = self.switches();
-        switches.insert(card.base.clone(), name.to_owned());
-        self.write_switches(&switches)?;
+        self.switch(|switches| {
+            switches.insert(card.base.clone(), name.to_owned());
+        })?;
         Ok(card)
     }
 
@@ -148,10 +148,7 @@ impl Adapters {
     /// Where there is none, or the folder can't be written.
     pub fn switch_off(&self, name: &str) -> Result<(), Failure> {
         self.existing(name)?;
-        let _one = one_at_a_time();
-        let mut switches = self.switches();
-        switches.retain(|_, on| on != name);
-        self.write_switches(&switches)
+        self.switch(|switches| switches.retain(|_, on| on != name))
     }
 
     /// A name as much like `wanted` as an adapter can have, and has not yet.
@@ -193,17 +190,25 @@ impl Adapters {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    fn write_switches(&self, switches: &BTreeMap<String, String>) -> Result<(), Failure> {
+    /// Changes the switches. The window and the command line, which may do so at once, take turns.
+    fn switch(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), Failure> {
         let path = self.folder.join(SWITCHES);
-        let bytes = serde_json::to_vec_pretty(switches).unwrap_or_default();
-        write_whole(&path, &bytes).map_err(|error| unwritable(&path, &error))
+        let write = || {
+            let _lock = self.lock()?;
+            let mut switches = self.switches();
+            change(&mut switches);
+            write_whole(&path, &serde_json::to_vec_pretty(&switches)?)
+        };
+        write().map_err(|error| unwritable(&path, &error))
     }
-}
 
-/// Held while the switches are read, changed and written.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static CHANGING: Mutex<()> = Mutex::new(());
-    CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Unlocked when it is dropped. A file system that knows no locks has none.
+    fn lock(&self) -> io::Result<File> {
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(self.folder.join(LOCK))?;
+        let _ = file.lock();
+        Ok(file)
+    }
 }
 
 /// What the name of an adapter may consist of.
@@ -276,6 +281,29 @@ mod tests {
         adapters.remove("others").unwrap();
         assert_eq!(is_on(), [false]);
         assert_eq!(adapters.remove("others").unwrap_err().code, ErrorCode::ModelNotFound);
+    }
+
+    #[test]
+    fn programs_that_switch_at_once_keep_each_others_switches() {
+        let folder = tempfile::tempdir().unwrap();
+        let adapters = Adapters::at(folder.path());
+        for name in ["one", "other"] {
+            adapter(&folder.path().join(format!("{name}.safetensors")), name);
+        }
+        // Each locks a file that it opens itself, as another program would.
+        let switch = |name: &str| {
+            for _ in 0..50 {
+                adapters.switch_off(name).unwrap();
+                assert!(!adapters.switches().contains_key(name));
+                adapters.switch_on(name).unwrap();
+                assert!(adapters.switches().contains_key(name));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| switch("one"));
+            scope.spawn(|| switch("other"));
+        });
+        assert!(adapters.list().iter().all(|it| it.is_on));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Session {
     /// # Errors
     /// Where the history can't be read.
     pub fn corrected_recordings(&self) -> Result<Vec<CorrectedRecording>, Failure> {
-        self.inner.documents.get().map_or(Ok(Vec::new()), CorrectedRecording::all)
+        CorrectedRecording::all(self.documents()?)
     }
 
     /// What having a model learn is predicted to take. Waits for the card's driver.
@@ -106,10 +106,8 @@ impl Session {
         let store = adapters()?;
         let all: Vec<DocumentId> = self.corrected_recordings()?.iter().map(|it| it.document).collect();
         let mut collected = Collected::default();
-        if let Some(documents) = self.inner.documents.get() {
-            let wanted = |document| recordings.contains(&document) || !all.contains(&document);
-            collected.history(documents, &wanted)?;
-        }
+        let wanted = |document| recordings.contains(&document) || !all.contains(&document);
+        collected.history(self.documents()?, &wanted)?;
         collected.hold_back(AdaptSettings::default().seed);
         let learning = Learning {
             name: None,
@@ -302,6 +300,11 @@ mod tests {
         let model = advisor::models::model_at(starter.as_ref()).unwrap();
         let session = Session::new(EngineOptions::default(), JobSettings::default());
         assert!(session.predicted_to_learn(&model).unwrap().memory > 0);
+        // A history that can't be used is not one without corrections.
+        assert_eq!(session.learn(model.clone(), &[]).unwrap_err().code, ErrorCode::OutputUnwritable);
+        assert_eq!(session.corrected_recordings().unwrap_err().code, ErrorCode::OutputUnwritable);
+        let folder = tempfile::tempdir().unwrap();
+        session.keep_documents(library::Documents::open(&folder.path().join("history.sqlite")).unwrap().0);
         session.learn(model, &[]).unwrap();
         let ended = async {
             loop {
