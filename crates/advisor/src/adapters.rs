@@ -190,7 +190,7 @@ impl Adapters {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Changes the switches. The window and the command line, which may do so at once, take turns.
+    /// Changes the switches. The window and the command line may do so at the same moment; the lock has them take turns.
     fn switch(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), Failure> {
         let path = self.folder.join(SWITCHES);
         let write = || {
@@ -202,7 +202,7 @@ impl Adapters {
         write().map_err(|error| unwritable(&path, &error))
     }
 
-    /// Unlocked when it is dropped. A file system that knows no locks has none.
+    /// Holds the lock until the file is dropped. Where the file system has no locks, the switches change without one.
     fn lock(&self) -> io::Result<File> {
         let file =
             OpenOptions::new().write(true).create(true).truncate(false).open(self.folder.join(LOCK))?;
@@ -290,7 +290,7 @@ mod tests {
         for name in ["one", "other"] {
             adapter(&folder.path().join(format!("{name}.safetensors")), name);
         }
-        // Each locks a file that it opens itself, as another program would.
+        // A lock belongs to an opened file, and each change opens it anew, so two threads stand for two programs.
         let switch = |name: &str| {
             for _ in 0..50 {
                 adapters.switch_off(name).unwrap();
