@@ -247,7 +247,7 @@ mod tests {
     fn adapter(path: &Path, base: &str) -> PathBuf {
         let matrix = AdapterMatrix { name: "fc1".into(), output: 1, input: 1, a: vec![1.0], b: vec![1.0] };
         let card = AdapterCard { rank: 1, alpha: 1.0, base: base.into(), ..AdapterCard::default() };
-        let file = AdapterFile { path: path.into(), card, matrices: vec![matrix] };
+        let file = AdapterFile { path: path.into(), card, matrices: vec![matrix], ..AdapterFile::default() };
         file.write().unwrap();
         file.path
     }

@@ -22,7 +22,7 @@ pub fn read(path: &Path) -> Result<ModelInfo, Failure> {
 pub fn footprint(model: &ModelInfo, kind: DeviceKind, precision: Precision, job: &Job) -> Footprint {
     let mut plan = model.dimensions.plan(kind, precision);
     plan.beams = job.decoding.most_texts(model.abilities.usual_beams) as u64;
-    plan.word_times = job.decoding.word_times;
+    plan.word_times = job.aligns_words();
     Footprint::of(&model.dimensions, &plan)
 }
 

@@ -7,7 +7,7 @@ use advisor::ModelRef;
 use clap::Args;
 use config::Preferences;
 use formats::AdapterFigures;
-use learning::{Collected, Learning, News, Prediction};
+use learning::{Collected, Form, Learning, News, Prediction};
 use memory::Precision;
 use memory::bytes::human;
 use serde::Serialize;
@@ -70,8 +70,8 @@ pub struct Adapt {
     #[arg(long)]
     pub name: Option<String>,
 
-    /// Most times to go through all corrections
-    #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().epochs, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Most times to go through all corrections; with 0 they are remembered and nothing is trained
+    #[arg(long, value_name = "N", default_value_t = AdaptSettings::default().epochs, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub epochs: u32,
 
     /// Rank of the adapters: more can learn more, and takes a larger file
@@ -132,6 +132,8 @@ fn precision(text: &str) -> Result<Precision, String> {
 struct Outcome<'a> {
     name: &'a str,
     kept: bool,
+    /// Whether what is kept are corrections that are remembered, without matrices.
+    remembered: bool,
     /// How much of what was learnt is kept, of 1.
     strength: Option<f32>,
     adapter: Option<FilePath>,
@@ -177,13 +179,16 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         learnt = learning.run(|news| tell(&news, &mut console)) => learnt?,
         () = interrupt.raised() => return Err(Ended::Cancelled),
     };
-    let learning::Outcome { name, path, strength, adapted, figures } = learnt;
-    let kept = strength.is_some();
+    let learning::Outcome { name, path, form, adapted, figures } = learnt;
+    let kept = form.is_some();
+    let remembered = form == Some(Form::Remembered);
+    let strength = form.map(Form::strength);
     print(|out| {
         if args.json {
             let result = Outcome {
                 name: &name,
                 kept,
+                remembered,
                 strength,
                 adapter: path.clone().map(FilePath::from),
                 epoch: adapted.epoch,
@@ -201,6 +206,9 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         if let Some(strength) = strength.filter(|strength| *strength < 1.0) {
             writeln!(out, "With {:.0} % of what was learnt, nothing else gets worse.", 100.0 * strength)?;
         }
+        if remembered {
+            writeln!(out, "What was corrected is remembered; no matrix of the model is changed.")?;
+        }
         match kept {
             true => writeln!(out, "{name} is kept and switched on (off again: steno adapters off {name})."),
             false => writeln!(out, "It is not kept: the model is better without it."),
@@ -214,6 +222,9 @@ fn predict(args: &Adapt, model: &ModelRef, preferences: &Preferences, seconds: f
         writeln!(out, "Predicted memory: {}", human(memory))?;
         writeln!(out, "At least: {}", human(least))?;
         match pace {
+            _ if args.epochs == 0 => {
+                writeln!(out, "Nothing is trained: it takes about as long as transcribing the same.")
+            }
             Some(pace) => writeln!(
                 out,
                 "Predicted time of training: about {}; it may end earlier",
@@ -230,11 +241,20 @@ fn predict(args: &Adapt, model: &ModelRef, preferences: &Preferences, seconds: f
 fn tell(news: &News, console: &mut Console) {
     let news = match news {
         News::Training(news) => news,
-        News::Comparing { strength } => {
+        News::NotTrained(failure) => {
             console.clear();
-            return match strength {
-                1.0 => console.info("Comparing with and without what was learnt."),
-                _ => console.info(&format!("The same with {:.0} % of it.", 100.0 * strength)),
+            return console.warning(&format!("Nothing is trained: {}", failure.message));
+        }
+        News::Comparing(form) => {
+            console.clear();
+            return match form {
+                Form::Remembered => {
+                    console.info("Comparing with and without the corrections that are remembered.")
+                }
+                Form::Trained(1.0) => console.info("Comparing with and without what was trained."),
+                Form::Trained(strength) => {
+                    console.info(&format!("The same with {:.0} % of it.", 100.0 * strength));
+                }
             };
         }
     };
@@ -260,6 +280,10 @@ fn tell(news: &News, console: &mut Console) {
 
 fn line(progress: &AdaptProgress) -> String {
     let AdaptProgress { epoch, epochs, step, steps, loss, held_back_loss, left, peak, .. } = progress;
+    if progress.to_hear > 0 {
+        let AdaptProgress { heard, to_hear, .. } = progress;
+        return format!("hears what was corrected, {heard} of {to_hear} windows, {}", human(*peak));
+    }
     let number = |value: &Option<f32>| value.map_or_else(|| "-".into(), |value| format!("{value:.3}"));
     let left = left.map(|left| format!(", {} left at most", wait(f64::from(left)))).unwrap_or_default();
     format!(

@@ -166,11 +166,16 @@ fn show(name: &str) -> Result<(), Ended> {
             learnt.seconds,
             learnt.languages.join(", ")
         )?;
-        writeln!(
-            out,
-            "rank           {}, alpha {}, seed {}, epoch {}",
-            card.rank, card.alpha, card.seed, card.epochs
-        )?;
+        if card.rank > 0 {
+            writeln!(
+                out,
+                "rank           {}, alpha {}, seed {}, epoch {}",
+                card.rank, card.alpha, card.seed, card.epochs
+            )?;
+        }
+        if card.remembered > 0 {
+            writeln!(out, "remembers      {} corrections", card.remembered)?;
+        }
         if let Some(strength) = card.strength {
             writeln!(out, "strength       {:.0} % of what was learnt", 100.0 * strength)?;
         }

@@ -56,6 +56,7 @@ fn asked(folder: &Path, settings: AdaptSettings) -> Adapt {
         job,
         lessons: text["segments"].as_array().unwrap().iter().take(LESSONS).enumerate().map(lesson).collect(),
         settings,
+        remember: false,
         folder: folder.join("work").into(),
         output: folder.join("adapter.safetensors").into(),
     }

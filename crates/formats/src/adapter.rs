@@ -1,5 +1,5 @@
-//! Low-rank adapters: one safetensors file with two small matrices for each adapted one, named as
-//! `peft` names them, and a card of what was learnt.
+//! Adapters: one safetensors file with a card of what was learnt and either two small matrices for each
+//! adapted one (low-rank adapters), named as `peft` names them, or corrections that are remembered.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +10,14 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ModelFiles, Tensors, map_file};
+use crate::{Error, ModelFiles, Tensors, WhisperConfig, map_file};
 
 /// The key of the card in the file's metadata.
 const CARD: &str = "steno_adapter";
+/// The key of what is remembered, without the states, in the file's metadata.
+const REMEMBERED: &str = "steno_remembered";
+/// The tensor of the states of what is remembered: (corrections, width).
+const STATES: &str = "remembered.states";
 const A: &str = ".lora_A.weight";
 const B: &str = ".lora_B.weight";
 
@@ -26,7 +30,7 @@ pub struct AdapterCard {
     pub model: String,
     /// Tells that model's weights from others ([`fingerprint`]).
     pub base: String,
-    /// Rows of A and columns of B, from 1.
+    /// Rows of A and columns of B, from 1; 0 where there are no matrices.
     pub rank: u32,
     /// What B A is multiplied by is `alpha / rank`.
     pub alpha: f32,
@@ -40,6 +44,8 @@ pub struct AdapterCard {
     pub epochs: u32,
     /// How much of what was learnt it has, of 1, where that is less than all; `alpha` is so much less.
     pub strength: Option<f32>,
+    /// Corrections that are remembered.
+    pub remembered: usize,
     /// The mean loss per token of what was held back, before and after, with all that was learnt.
     pub held_back_loss: Option<(f32, f32)>,
     /// Word errors with and without it; `None`: they were not counted yet.
@@ -114,8 +120,26 @@ pub struct AdapterMatrix {
     pub b: Vec<f32>,
 }
 
+/// A correction that is remembered: where the decoder comes to a similar state again, the word is written in
+/// place of what the model heard. Nearest neighbours among a decoder's states, as in kNN-LM (Khandelwal and
+/// others, 2019, arXiv:1911.00172).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RememberedCorrection {
+    /// Of what is said, ISO 639-1.
+    pub language: String,
+    /// What the model wrote: words separated by spaces, without punctuation around them.
+    pub heard: String,
+    /// What should have been written.
+    pub word: String,
+    /// A state counts as similar where the cosine between both is above this, from 0 to 1.
+    pub least: f32,
+    /// The decoder's last hidden state before the first token of what was heard, of length 1.
+    #[serde(skip)]
+    pub state: Vec<f32>,
+}
+
 /// An adapter in memory; a few megabytes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AdapterFile {
     /// Where it lies, for errors.
     pub path: PathBuf,
@@ -123,11 +147,13 @@ pub struct AdapterFile {
     pub card: AdapterCard,
     /// By name, sorted.
     pub matrices: Vec<AdapterMatrix>,
+    /// In the order in which they were heard; their states are of the same width.
+    pub remembered: Vec<RememberedCorrection>,
 }
 
 impl AdapterFile {
     /// Reads and checks an adapter: that each matrix has both parts, in the rank that the card
-    /// names, of finite numbers.
+    /// names, and each correction a state, of finite numbers.
     ///
     /// # Errors
     /// [`Error::Io`] if it can't be read, [`Error::Invalid`] for a file that is damaged or no adapter.
@@ -139,41 +165,41 @@ impl AdapterFile {
     fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let text = |error: safetensors::SafeTensorError| error.to_string();
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(text)?;
-        let card = header.metadata().as_ref().and_then(|metadata| metadata.get(CARD));
-        let card = card.ok_or("it is not an adapter of Steno: its header has no card")?;
+        let entry = |key| header.metadata().as_ref().and_then(|metadata| metadata.get(key));
+        let card = entry(CARD).ok_or("it is not an adapter of Steno: its header has no card")?;
         let card: AdapterCard =
             serde_json::from_str(card).map_err(|error| format!("its card can't be read: {error}"))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
+        let remembered = match entry(REMEMBERED) {
+            Some(entry) => remembered(entry, &tensors)?,
+            None => Vec::new(),
+        };
         let rank = card.rank as usize;
-        if rank == 0 || !card.alpha.is_finite() {
+        if !card.alpha.is_finite() || (rank == 0 && remembered.is_empty()) {
             return Err("its card names no rank and factor".into());
         }
-        let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
+        if card.remembered != remembered.len() {
+            let (named, there) = (card.remembered, remembered.len());
+            return Err(format!("its card names {named} corrections, and {there} are there"));
+        }
         let mut matrices = Vec::new();
         let mut names: Vec<&str> = tensors.names().into_iter().filter_map(|it| it.strip_suffix(A)).collect();
         names.sort_unstable();
         for name in names {
-            let part = |ending: &str| {
-                let full = format!("{name}{ending}");
-                let view = tensors.tensor(&full).map_err(|_| format!("the tensor {full} is missing"))?;
-                let values = floats(&view).ok_or_else(|| format!("the tensor {full} is not in 32 bits"))?;
-                if !values.iter().all(|value| value.is_finite()) {
-                    return Err(format!("the tensor {full} has numbers that are not finite"));
-                }
-                Ok((view.shape().to_vec(), values))
-            };
+            let part = |ending: &str| numbers(&tensors, &format!("{name}{ending}"));
             let ((a_shape, a), (b_shape, b)) = (part(A)?, part(B)?);
             let (&[a_rank, input], &[output, b_rank]) = (&a_shape[..], &b_shape[..]) else {
                 return Err(format!("the adapter of {name} is not of matrices"));
             };
-            if (a_rank, b_rank) != (rank, rank) {
+            if rank == 0 || (a_rank, b_rank) != (rank, rank) {
                 return Err(format!("the adapter of {name} is not of the rank {rank} that the card names"));
             }
             matrices.push(AdapterMatrix { name: name.to_owned(), output, input, a, b });
         }
-        if matrices.is_empty() {
-            return Err("it adapts no matrix".into());
+        if matrices.is_empty() && remembered.is_empty() {
+            return Err("it adapts no matrix and remembers no correction".into());
         }
-        Ok(Self { path: path.into(), card, matrices })
+        Ok(Self { path: path.into(), card, matrices, remembered })
     }
 
     /// Writes it to [`AdapterFile::path`], whole or not at all.
@@ -187,18 +213,23 @@ impl AdapterFile {
             parts.push((format!("{}{A}", matrix.name), vec![rank, matrix.input], bytes(&matrix.a)));
             parts.push((format!("{}{B}", matrix.name), vec![matrix.output, rank], bytes(&matrix.b)));
         }
+        let mut header = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        if let Some(RememberedCorrection { state, .. }) = self.remembered.first() {
+            let states: Vec<f32> = self.remembered.iter().flat_map(|it| &it.state).copied().collect();
+            parts.push((STATES.to_owned(), vec![self.remembered.len(), state.len()], bytes(&states)));
+            header.insert(REMEMBERED.to_owned(), serde_json::to_string(&self.remembered)?);
+        }
         let views = parts.iter().map(|(name, shape, bytes)| {
             let view = TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(io::Error::other)?;
             Ok((name.as_str(), view))
         });
         let views = views.collect::<io::Result<Vec<_>>>()?;
-        let card = serde_json::to_string(&self.card)?;
-        let header = HashMap::from([(CARD.to_owned(), card), ("format".to_owned(), "pt".to_owned())]);
+        header.insert(CARD.to_owned(), serde_json::to_string(&self.card)?);
         let contents = safetensors::serialize(views, Some(header)).map_err(io::Error::other)?;
         write_whole(&self.path, &contents)
     }
 
-    /// Whether it fits the matrices of a model.
+    /// Whether it fits a model: its matrices, and the width of its states.
     ///
     /// # Errors
     /// What does not fit, as [`Error::Invalid`]; those of reading the model.
@@ -211,8 +242,59 @@ impl AdapterFile {
                 return Err(Error::invalid(&self.path, reason));
             }
         }
-        Ok(())
+        if self.remembered.is_empty() {
+            return Ok(());
+        }
+        self.check_width(WhisperConfig::read(model)?.dimensions.width)
     }
+
+    /// Whether the states of what it remembers are those of a decoder of this width.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where they are not.
+    pub fn check_width(&self, width: u64) -> Result<(), Error> {
+        match self.remembered.iter().find(|it| it.state.len() as u64 != width) {
+            None => Ok(()),
+            Some(other) => {
+                let reason = format!(
+                    "it remembers states of {} numbers; those of the model have {width}",
+                    other.state.len()
+                );
+                Err(Error::invalid(&self.path, reason))
+            }
+        }
+    }
+}
+
+/// What is remembered, with the states of the tensor beside it.
+fn remembered(entry: &str, tensors: &SafeTensors) -> Result<Vec<RememberedCorrection>, String> {
+    let found: Vec<RememberedCorrection> =
+        serde_json::from_str(entry).map_err(|error| format!("what it remembers can't be read: {error}"))?;
+    let (shape, states) = numbers(tensors, STATES)?;
+    let &[count, width] = &shape[..] else { return Err("what it remembers has no states".into()) };
+    if count != found.len() || width == 0 {
+        return Err(format!("it has {count} states for {} corrections", found.len()));
+    }
+    let is_unit = |state: &[f32]| (state.iter().map(|value| value * value).sum::<f32>() - 1.0).abs() < 0.01;
+    for (RememberedCorrection { heard, word, least, .. }, state) in
+        found.iter().zip(states.chunks_exact(width))
+    {
+        if heard.is_empty() || word.is_empty() || !(0.0..1.0).contains(least) || !is_unit(state) {
+            return Err(format!("the correction of \"{heard}\" to \"{word}\" is damaged"));
+        }
+    }
+    let states = states.chunks_exact(width).map(<[f32]>::to_vec);
+    Ok(found.into_iter().zip(states).map(|(it, state)| RememberedCorrection { state, ..it }).collect())
+}
+
+/// Shape and values of a tensor in 32 bits, all of them finite.
+fn numbers(tensors: &SafeTensors, name: &str) -> Result<(Vec<usize>, Vec<f32>), String> {
+    let view = tensors.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
+    let values = floats(&view).ok_or_else(|| format!("the tensor {name} is not in 32 bits"))?;
+    if !values.iter().all(|value| value.is_finite()) {
+        return Err(format!("the tensor {name} has numbers that are not finite"));
+    }
+    Ok((view.shape().to_vec(), values))
 }
 
 /// Writes beside the final name, has it on the disk, then renames.
@@ -286,15 +368,36 @@ mod tests {
             b: vec![0.5, -0.5, 0.25],
         };
         let card = AdapterCard { rank: 1, alpha: 2.0, model: "tiny".into(), ..AdapterCard::default() };
-        AdapterFile { path: path.into(), card, matrices: vec![matrix] }
+        AdapterFile { path: path.into(), card, matrices: vec![matrix], ..AdapterFile::default() }
+    }
+
+    fn remembered(path: &Path) -> AdapterFile {
+        let correction = |heard: &str, state: [f32; 2]| RememberedCorrection {
+            language: "en".into(),
+            heard: heard.into(),
+            word: "Aarhus".into(),
+            least: 0.75,
+            state: state.into(),
+        };
+        let remembered = vec![correction("R who's", [0.6, 0.8]), correction("our house", [-1.0, 0.0])];
+        let card = AdapterCard { remembered: 2, model: "tiny".into(), ..AdapterCard::default() };
+        AdapterFile { path: path.into(), card, remembered, ..AdapterFile::default() }
     }
 
     #[test]
     fn an_adapter_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.safetensors");
-        adapter(&path).write().unwrap();
-        assert_eq!(AdapterFile::read(&path).unwrap(), adapter(&path));
+        for adapter in [adapter(&path), remembered(&path)] {
+            adapter.write().unwrap();
+            assert_eq!(AdapterFile::read(&path).unwrap(), adapter);
+        }
+        let mut both = AdapterFile { remembered: remembered(&path).remembered, ..adapter(&path) };
+        both.card.remembered = 2;
+        both.write().unwrap();
+        assert_eq!(AdapterFile::read(&path).unwrap(), both);
+        assert!(both.check_width(2).is_ok());
+        assert!(both.check_width(3).unwrap_err().to_string().contains("those of the model have 3"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
     }
 
@@ -312,6 +415,34 @@ mod tests {
         assert!(text.contains("not finite") && text.contains("fc1"), "{text}");
         let text = reason(&|file| file.matrices.clear());
         assert!(text.contains("adapts no matrix"), "{text}");
+        let text = reason(&|file| {
+            *file = remembered(&path);
+            file.remembered[1].state[0] = f32::INFINITY;
+        });
+        assert!(text.contains("not finite") && text.contains(STATES), "{text}");
+        type Fault = fn(&mut AdapterFile);
+        let faults: [(&str, Fault); 5] = [
+            ("is damaged", |file| file.remembered[0].least = -2.0),
+            ("is damaged", |file| file.remembered[0].word.clear()),
+            ("is damaged", |file| file.remembered[1].state = vec![2.0, 0.0]),
+            ("its card names 3", |file| file.card.remembered = 3),
+            ("is not of the rank 0", |file| {
+                file.matrices = adapter(Path::new("")).matrices;
+                file.matrices[0].a.clear();
+                file.matrices[0].b.clear();
+            }),
+        ];
+        for (reason_part, fault) in faults {
+            let text = reason(&|file| {
+                *file = remembered(&path);
+                fault(file);
+            });
+            assert!(text.contains(reason_part), "{reason_part}: {text}");
+        }
+        // States of different widths.
+        let mut ragged = remembered(&path);
+        ragged.remembered[1].state.pop();
+        assert!(ragged.write().is_err());
         adapter(&path).write().unwrap();
         let whole = std::fs::read(&path).unwrap();
         for length in 0..whole.len() {

@@ -33,7 +33,8 @@ mod text_embedding;
 mod zip;
 
 pub use adapter::{
-    AdapterCard, AdapterFigures, AdapterFile, AdapterMatrix, Learnt, WordErrors, fingerprint, write_whole,
+    AdapterCard, AdapterFigures, AdapterFile, AdapterMatrix, Learnt, RememberedCorrection, WordErrors,
+    fingerprint, write_whole,
 };
 pub use canary::{CanaryConfig, CanaryTokens};
 pub use config::{Activation, WhisperConfig, read_json};

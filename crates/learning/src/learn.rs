@@ -8,7 +8,7 @@ use advisor::fit::{self, DeviceMemory};
 use advisor::{ModelRef, speed};
 use config::{Preferences, folders};
 use formats::{AdapterFigures, AdapterFile, ModelInfo, WordErrors};
-use memory::{DeviceKind, Network, Precision, TrainingFootprint};
+use memory::{DeviceKind, Footprint, Network, Plan, Precision, TrainingFootprint};
 use supervisor::runs::{DeviceLease, Runs};
 use supervisor::{AdaptationNews, Engine, EngineOptions};
 use tempfile::TempPath;
@@ -26,6 +26,10 @@ const STRENGTHS: [f32; 4] = [1.0, 0.85, 0.7, 0.5];
 /// Seconds of speech of a window that is learnt, of 30, in the mean, with parts of about four seconds: they have pauses
 /// between them, and many windows are not filled.
 const WINDOW: f64 = 16.0;
+
+/// The endings of what engines make.
+const REMEMBERED: &str = "remembered";
+const CANDIDATE: &str = "candidate";
 
 /// So many corrections that were learnt are transcribed once more: they must not be worse than before.
 const MOST_LEARNT: usize = 30;
@@ -61,16 +65,34 @@ pub struct Prediction {
     pub pace: Option<f64>,
 }
 
+/// What of an adapter is tried, or kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// The corrections that it remembers, without matrices.
+    Remembered,
+    /// Its matrices alone, so much of them, of 1.
+    Trained(f32),
+}
+
+impl Form {
+    /// How much of what was learnt it is, of 1.
+    pub fn strength(self) -> f32 {
+        match self {
+            Self::Remembered => 1.0,
+            Self::Trained(strength) => strength,
+        }
+    }
+}
+
 /// How far it is.
 #[derive(Debug)]
 pub enum News {
     /// It is trained.
     Training(AdaptationNews),
-    /// The rest is transcribed with so much of what was learnt, of 1, to be compared.
-    Comparing {
-        /// How much.
-        strength: f32,
-    },
+    /// The rest is transcribed with this of what was learnt, to be compared.
+    Comparing(Form),
+    /// There is no memory to train in; what is remembered is kept.
+    NotTrained(Failure),
 }
 
 /// What came of it.
@@ -80,11 +102,11 @@ pub struct Outcome {
     pub name: String,
     /// The adapter's file; `None`: it was not kept.
     pub path: Option<PathBuf>,
-    /// How much of what was learnt is kept, of 1; `None`: none of it.
-    pub strength: Option<f32>,
+    /// What of it is kept; `None`: nothing.
+    pub form: Option<Form>,
     /// The training.
     pub adapted: Adapted,
-    /// Word errors without it and with what is kept, or with all of it.
+    /// Word errors without it and with what is kept; where nothing is kept, with all of it.
     pub figures: AdapterFigures,
 }
 
@@ -104,9 +126,14 @@ impl Learning {
         let Network::Whisper(dimensions) = network else {
             return Err(Failure::new(ErrorCode::ModelUnsupported, "Only Whisper models can be adapted."));
         };
-        let (rank, tokens) = (u64::from(settings.rank), dimensions.text_context / 2);
         let choice = preferences.engine.device;
         let kind = if fit::expects_gpu(choice) { DeviceKind::Gpu } else { DeviceKind::Host };
+        if settings.epochs == 0 {
+            let plan = Plan { beams: 1, ..network.plan(kind, settings.precision) };
+            let memory = Footprint::of(&network, &plan).peak(1);
+            return Ok(Prediction { memory, least: memory, pace: Some(0.0) });
+        }
+        let (rank, tokens) = (u64::from(settings.rank), dimensions.text_context / 2);
         let peak = |precision, batch, keeps_everything| {
             let footprint =
                 TrainingFootprint::of(&dimensions, kind, precision, rank, tokens, settings.encoder);
@@ -143,42 +170,104 @@ impl Learning {
             return Err(Failure::new(ErrorCode::NameTaken, text).remedy(remedy));
         }
         let folder = self.folder()?;
-        let candidate = folder.with_extension("candidate");
-        let asked = Adapt {
+        let mut comparing = Comparing::new(self);
+        // It takes as long as transcribing the same. Where it gets all corrections right, nothing is left to train for.
+        let remembered = self.made(self.asked(&folder, true)?, &mut tell).await?;
+        if remembered.adapted.remembered > 0 {
+            comparing.try_remembered(&remembered, &mut tell).await?;
+        } else if self.settings.epochs == 0 {
+            self.clear(&folder);
+            let text = "There is nothing to remember: in no corrected text does the model write other words.";
+            return Err(Failure::new(ErrorCode::BadSettings, text));
+        }
+        let mut adapted = remembered.adapted;
+        if self.settings.epochs > 0 && !comparing.is_all_right() {
+            comparing.listener.end().await;
+            match self.made(self.asked(&folder, false)?, &mut tell).await {
+                Ok(trained) => {
+                    for strength in STRENGTHS {
+                        if comparing.try_form(&trained.file, Form::Trained(strength), &mut tell).await? {
+                            break;
+                        }
+                    }
+                    if !matches!(comparing.best, Some((Form::Remembered, ..))) {
+                        adapted = trained.adapted;
+                    }
+                }
+                Err(failure) if failure.code == ErrorCode::OutOfMemory && comparing.best.is_some() => {
+                    tell(News::NotTrained(failure));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        comparing.listener.end().await;
+        let usual = format!("{}-{}", self.model.name, jiff::Zoned::now().strftime("%Y-%m-%d"));
+        let name = self.name.clone().unwrap_or_else(|| self.store.free_name(&usual));
+        let (mut path, mut form) = (None, None);
+        let figures = match comparing.best {
+            Some((kept, mut file, figures)) => {
+                file.card.figures = Some(figures.clone());
+                // Under another name: what was made stays as it is until the end.
+                file.path = folder.with_extension("kept");
+                written(&file)?;
+                let kept_file =
+                    TempPath::try_from_path(&file.path).map_err(|error| unwritable(&file.path, &error))?;
+                path = Some(self.store.add(&kept_file, &name)?);
+                self.store.switch_on(&name)?;
+                form = Some(kept);
+                figures
+            }
+            None => comparing.whole.unwrap_or_default(),
+        };
+        self.clear(&folder);
+        Ok(Outcome { name, path, form, adapted, figures })
+    }
+
+    /// An adaptation that writes beside `folder`.
+    fn asked(&self, folder: &Path, remember: bool) -> Result<Adapt, Failure> {
+        let (own, output) = match remember {
+            true => (folder.with_extension("remembering"), folder.with_extension(REMEMBERED)),
+            false => (folder.to_owned(), folder.with_extension(CANDIDATE)),
+        };
+        Ok(Adapt {
             job: Job { alternatives: self.ways()?, ..self.job(&self.model.path) },
             lessons: self.collected.lessons.clone(),
             settings: self.settings,
-            folder: folder.as_path().into(),
-            output: candidate.as_path().into(),
-        };
-        // Training that was done before the comparison was interrupted is not done again.
-        let trained = Trained::at(folder.with_extension("trained"), &asked);
-        let adapted = match trained.read().filter(|_| candidate.is_file()) {
+            remember,
+            folder: own.as_path().into(),
+            output: output.as_path().into(),
+        })
+    }
+
+    /// Has it done, unless it was done before what followed was interrupted.
+    async fn made(&self, asked: Adapt, tell: &mut impl FnMut(News)) -> Result<Made, Failure> {
+        let file = asked.output.as_path().to_owned();
+        let done = Done::at(with_ending(&file, "done"), &asked);
+        let is_there = |adapted: &Adapted| file.is_file() || (asked.remember && adapted.remembered == 0);
+        let adapted = match done.read().filter(is_there) {
             Some(adapted) => adapted,
             None => {
-                let training = supervisor::adapt(&self.engine, asked, |news| tell(News::Training(news)));
-                let adapted = training.await?;
-                trained.write(&adapted)?;
+                let making = supervisor::adapt(&self.engine, asked, |news| tell(News::Training(news)));
+                let adapted = making.await?;
+                done.write(&adapted)?;
                 adapted
             }
         };
-        let (strength, figures) = self.strength(&candidate, &mut tell).await?;
-        let usual = format!("{}-{}", self.model.name, jiff::Zoned::now().strftime("%Y-%m-%d"));
-        let name = self.name.clone().unwrap_or_else(|| self.store.free_name(&usual));
-        let mut path = None;
-        if let Some(strength) = strength {
-            let mut file = weakened(&candidate, strength)?;
-            file.card.figures = Some(figures.clone());
-            // Under another name: what was trained stays as it is until the end.
-            file.path = candidate.with_extension("kept");
-            written(&file)?;
-            let kept = TempPath::try_from_path(&file.path).map_err(|error| unwritable(&file.path, &error))?;
-            path = Some(self.store.add(&kept, &name)?);
-            self.store.switch_on(&name)?;
+        Ok(Made { file, done, adapted })
+    }
+
+    /// Removes all that an interruption could need.
+    fn clear(&self, folder: &Path) {
+        for own in [folder.to_owned(), folder.with_extension("remembering")] {
+            let _ = std::fs::remove_dir_all(own);
         }
-        trained.remove();
-        let _ = std::fs::remove_file(&candidate);
-        Ok(Outcome { name, path, strength, adapted, figures })
+        for ending in [REMEMBERED, CANDIDATE] {
+            let file = folder.with_extension(ending);
+            let beside = ["done", "figures"].map(|ending| with_ending(&file, ending));
+            for file in beside.iter().chain([&file]) {
+                let _ = std::fs::remove_file(file);
+            }
+        }
     }
 
     /// Where it can go on after an interruption: one place for each name that is given, else for each model.
@@ -215,76 +304,120 @@ impl Learning {
         let path = FilePath::from(self.model.path.as_path());
         Ok(ways.into_iter().map(|installed| Alternative { path: path.clone(), installed }).collect())
     }
+}
 
-    /// How much of the adapter is kept, the most with which nothing gets worse; `None`: none of it. With the word errors
-    /// without it and with that much, or all, of it, on what was held back and on other recordings.
-    async fn strength(
-        &self,
-        candidate: &Path,
-        tell: &mut impl FnMut(News),
-    ) -> Result<(Option<f32>, AdapterFigures), Failure> {
-        let lessons = |held_back: bool| {
-            let all = self.collected.lessons.iter().filter(|lesson| lesson.corrected);
+/// What an engine made, with what it says of it.
+struct Made {
+    file: PathBuf,
+    done: Done,
+    adapted: Adapted,
+}
+
+/// Forms of what was learnt, compared with the model as it is on corrections that were held back, on other recordings and on
+/// corrections that were learnt.
+struct Comparing<'a> {
+    kinds: [Vec<(Job, &'a str)>; 3],
+    listener: Listener<'a>,
+    /// Without an adapter, once it is known.
+    before: Vec<Vec<Comparison>>,
+    /// The latest that was tried with all that was learnt.
+    whole: Option<AdapterFigures>,
+    /// The one with the fewest wrong corrections among those with which nothing gets worse.
+    best: Option<(Form, AdapterFile, AdapterFigures)>,
+}
+
+impl<'a> Comparing<'a> {
+    fn new(learning: &'a Learning) -> Self {
+        let Collected { lessons, others, .. } = &learning.collected;
+        let corrected = |held_back: bool| {
+            let all = lessons.iter().filter(|lesson| lesson.corrected);
             all.filter(move |lesson| lesson.held_back == held_back)
         };
         let of_lesson = |lesson: &Lesson| Job {
             span: lesson.span,
             language: lesson.language.clone(),
-            ..self.job(lesson.file.as_path())
+            ..learning.job(lesson.file.as_path())
         };
-        let both = |lesson| (of_lesson(lesson), lesson.text.as_str());
-        let corrections: Vec<(Job, &str)> = lessons(true).map(both).collect();
-        let apart = lessons(false).count().div_ceil(MOST_LEARNT).max(1);
-        let learnt: Vec<(Job, &str)> = lessons(false).step_by(apart).map(both).collect();
-        let others = self.collected.others.iter().map(|(file, text, language)| {
-            (Job { language: language.clone(), ..self.job(file) }, text.as_str())
+        let both = |lesson: &'a Lesson| (of_lesson(lesson), lesson.text.as_str());
+        let apart = corrected(false).count().div_ceil(MOST_LEARNT).max(1);
+        let learnt = corrected(false).step_by(apart).map(both).collect();
+        let others = others.iter().map(|(file, text, language)| {
+            (Job { language: language.clone(), ..learning.job(file) }, text.as_str())
         });
-        let others: Vec<(Job, &str)> = others.collect();
-        let mut listener =
-            Listener { learning: self, runs: Runs::of_this_user(), at_work: None, strength: STRENGTHS[0] };
-        let kinds = [&corrections, &others, &learnt];
-        let mut before = Vec::new();
-        tell(News::Comparing { strength: STRENGTHS[0] });
-        for recordings in kinds {
+        Self {
+            kinds: [corrected(true).map(both).collect(), others.collect(), learnt],
+            listener: Listener {
+                learning,
+                runs: Runs::of_this_user(),
+                at_work: None,
+                form: Form::Remembered,
+            },
+            before: Vec::new(),
+            whole: None,
+            best: None,
+        }
+    }
+
+    /// Whether no correction that was held back is wrong with what is best.
+    fn is_all_right(&self) -> bool {
+        self.best.as_ref().is_some_and(|(_, _, figures)| figures.corrections.after == 0)
+    }
+
+    /// Compares what is remembered, unless that was done before what followed was interrupted.
+    async fn try_remembered(&mut self, made: &Made, tell: &mut impl FnMut(News)) -> Result<(), Failure> {
+        let path = with_ending(&made.file, "figures");
+        let known = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let known = known.filter(|(request, _): &(String, AdapterFigures)| *request == made.done.request);
+        if let Some((_, figures)) = known {
+            self.whole = Some(figures.clone());
+            if is_better(&figures) {
+                self.best = Some((Form::Remembered, taken(&made.file, Form::Remembered)?, figures));
+            }
+            return Ok(());
+        }
+        self.try_form(&made.file, Form::Remembered, tell).await?;
+        let bytes = serde_json::to_vec(&(&made.done.request, &self.whole)).unwrap_or_default();
+        formats::write_whole(&path, &bytes).map_err(|error| unwritable(&path, &error))
+    }
+
+    /// Compares a form of an adapter. `true`: with less of it there is nothing to gain.
+    async fn try_form(
+        &mut self,
+        candidate: &Path,
+        form: Form,
+        tell: &mut impl FnMut(News),
+    ) -> Result<bool, Failure> {
+        let Self { kinds, listener, before, whole, best } = self;
+        listener.form = form;
+        tell(News::Comparing(form));
+        for recordings in kinds.iter().skip(before.len()) {
             before.push(listener.compared(recordings, None, tell).await?);
         }
-        let mut strongest = None;
-        let mut kept = None;
-        for strength in STRENGTHS {
-            if strength < 1.0 {
-                tell(News::Comparing { strength });
-            }
-            listener.strength = strength;
-            let mut file = weakened(candidate, strength)?;
-            // A model is not loaded anew for a file of the same name.
-            file.path = candidate.with_extension(format!("{strength}"));
-            written(&file)?;
-            let path = TempPath::try_from_path(&file.path).map_err(|error| unwritable(&file.path, &error))?;
-            let mut errors = Vec::new();
-            for (recordings, before) in kinds.into_iter().zip(&before) {
-                let after = listener.compared(recordings, Some(&path), tell).await?;
-                errors.push((!recordings.is_empty()).then(|| count(before, &after)));
-            }
-            let mut errors = errors.into_iter();
-            let mut next = || errors.next().flatten();
-            let figures =
-                AdapterFigures { corrections: next().unwrap_or_default(), others: next(), learnt: next() };
-            if is_better(&figures) {
-                kept = Some((strength, figures));
-                break;
-            }
-            // With less of it there would be less to gain.
-            let is_in_vain = figures.corrections.after >= figures.corrections.before;
-            strongest.get_or_insert(figures);
-            if is_in_vain {
-                break;
-            }
+        let mut file = taken(candidate, form)?;
+        // A model is not loaded anew for a file of the same name.
+        file.path = with_ending(candidate, &format!("{:.0}", 100.0 * form.strength()));
+        written(&file)?;
+        let path = TempPath::try_from_path(&file.path).map_err(|error| unwritable(&file.path, &error))?;
+        let mut errors = Vec::new();
+        for (recordings, before) in kinds.iter().zip(before) {
+            let after = listener.compared(recordings, Some(&path), tell).await?;
+            errors.push((!recordings.is_empty()).then(|| count(before, &after)));
         }
-        listener.end().await;
-        Ok(match kept {
-            Some((strength, figures)) => (Some(strength), figures),
-            None => (None, strongest.unwrap_or_default()),
-        })
+        let mut errors = errors.into_iter();
+        let mut next = || errors.next().flatten();
+        let figures =
+            AdapterFigures { corrections: next().unwrap_or_default(), others: next(), learnt: next() };
+        let is_in_vain = figures.corrections.after >= figures.corrections.before;
+        let is_better = is_better(&figures);
+        if form.strength() == 1.0 {
+            *whole = Some(figures.clone());
+        }
+        let wrong =
+            |(_, _, best): &(_, _, AdapterFigures)| figures.corrections.after < best.corrections.after;
+        if is_better && best.as_ref().is_none_or(wrong) {
+            *best = Some((form, file, figures));
+        }
+        Ok(is_in_vain || is_better)
     }
 }
 
@@ -294,22 +427,22 @@ struct Listener<'a> {
     runs: Option<Runs>,
     at_work: Option<(Engine, Option<DeviceLease>)>,
     /// What is compared.
-    strength: f32,
+    form: Form,
 }
 
-/// What a finished training says of itself, for a comparison that is interrupted.
-struct Trained {
+/// What an engine says of what it made, for a comparison that is interrupted.
+struct Done {
     path: PathBuf,
     /// All that was asked for.
     request: String,
 }
 
-impl Trained {
+impl Done {
     fn at(path: PathBuf, asked: &Adapt) -> Self {
         Self { path, request: serde_json::to_string(asked).unwrap_or_default() }
     }
 
-    /// `None` where another training was asked for.
+    /// `None` where something else was asked for.
     fn read(&self) -> Option<Adapted> {
         let (request, adapted): (String, Adapted) =
             serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
@@ -319,10 +452,6 @@ impl Trained {
     fn write(&self, adapted: &Adapted) -> Result<(), Failure> {
         let bytes = serde_json::to_vec(&(&self.request, adapted)).unwrap_or_default();
         formats::write_whole(&self.path, &bytes).map_err(|error| unwritable(&self.path, &error))
-    }
-
-    fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -367,7 +496,7 @@ impl Listener<'_> {
             };
             self.at_work = Some((engine, lease));
             if waited {
-                tell(News::Comparing { strength: self.strength });
+                tell(News::Comparing(self.form));
             }
         }
         let none = || Failure::new(ErrorCode::Internal, "There is no engine.");
@@ -406,13 +535,22 @@ fn is_better(figures: &AdapterFigures) -> bool {
     is_better && is_no_worse(&figures.others) && is_no_worse(&figures.learnt)
 }
 
-/// What was learnt, so much of it.
-fn weakened(candidate: &Path, strength: f32) -> Result<AdapterFile, Failure> {
+/// That of what was learnt.
+fn taken(candidate: &Path, form: Form) -> Result<AdapterFile, Failure> {
     let mut file = AdapterFile::read(candidate)
         .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate))?;
+    let strength = form.strength();
     file.card.alpha *= strength;
     file.card.strength = (strength < 1.0).then_some(strength);
     Ok(file)
+}
+
+/// A path with one ending more.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(".");
+    path.push(ending);
+    path.into()
 }
 
 fn written(file: &AdapterFile) -> Result<(), Failure> {
@@ -461,22 +599,22 @@ mod tests {
             job: Job::new(NO_JOB, "a.wav", "model"),
             lessons: Vec::new(),
             settings: AdaptSettings { rank, ..AdaptSettings::default() },
+            remember: false,
             folder: folder.path().into(),
             output: folder.path().join("candidate").into(),
         };
-        let trained = |rank| Trained::at(folder.path().join("trained"), &asked(rank));
+        let trained = |rank| Done::at(folder.path().join("trained"), &asked(rank));
         assert_eq!(trained(8).read(), None);
         let adapted = Adapted {
             adapter: folder.path().join("candidate").into(),
             epoch: 3,
             losses: vec![1.0, 0.5],
             held_back: vec![2.0, 1.5],
+            remembered: 0,
         };
         trained(8).write(&adapted).unwrap();
         assert_eq!(trained(8).read(), Some(adapted));
         assert_eq!(trained(4).read(), None, "another rank");
-        trained(8).remove();
-        assert_eq!(trained(8).read(), None);
     }
 
     #[test]
@@ -512,13 +650,15 @@ mod tests {
             a: vec![1.0],
             b: vec![1.0, 2.0],
         };
-        let whole = AdapterFile { path: path.clone(), card, matrices: vec![matrix] };
+        let whole =
+            AdapterFile { path: path.clone(), card, matrices: vec![matrix], ..AdapterFile::default() };
         whole.write().unwrap();
-        let less = weakened(&path, 0.5).unwrap();
+        let less = taken(&path, Form::Trained(0.5)).unwrap();
         assert_eq!((less.card.alpha, less.card.strength), (1.0, Some(0.5)));
         assert_eq!(less.matrices, whole.matrices);
-        assert_eq!(weakened(&path, 1.0).unwrap().card, whole.card);
-        assert!(weakened(&folder.path().join("none"), 1.0).is_err());
+        assert_eq!(taken(&path, Form::Trained(1.0)).unwrap().card, whole.card);
+        assert_eq!(taken(&path, Form::Remembered).unwrap().card, whole.card);
+        assert!(taken(&folder.path().join("none"), Form::Remembered).is_err());
     }
 
     #[test]

@@ -4,5 +4,5 @@
 mod learn;
 mod lessons;
 
-pub use learn::{Learning, News, Outcome, Prediction};
+pub use learn::{Form, Learning, News, Outcome, Prediction};
 pub use lessons::{Collected, CorrectedRecording, CorrectedSegment};

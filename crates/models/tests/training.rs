@@ -309,7 +309,7 @@ fn an_adapter_of_another_model_is_refused() {
         b: vec![0.0; 3],
     };
     let card = AdapterCard { rank: 1, alpha: 1.0, ..AdapterCard::default() };
-    let file = AdapterFile { path: "other".into(), card, matrices: vec![matrix] };
+    let file = AdapterFile { path: "other".into(), card, matrices: vec![matrix], ..AdapterFile::default() };
     let result = Whisper::load_adapted(&starter(), Some(file), &Device::Cpu, Precision::F32, &|| true);
     let text = result.unwrap_err().to_string();
     assert!(text.contains("fc1") && text.contains("other"), "{text}");

@@ -47,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         job: Job { device: DeviceChoice::Cpu, ..Job::new(1, model, model) },
         lessons: parts.iter().map(lesson).collect::<anyhow::Result<_>>()?,
         settings: AdaptSettings { epochs: 1, batch: 1, precision, encoder, ..AdaptSettings::default() },
+        remember: false,
         folder: folder.path().join("work").into(),
         output: folder.path().join("adapter.safetensors").into(),
     };

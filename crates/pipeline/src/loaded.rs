@@ -102,7 +102,7 @@ impl Loaded {
 pub fn footprint(network: &Network, precision: Precision, kind: DeviceKind, job: &Job) -> Footprint {
     let plan = Plan {
         beams: job.decoding.most_texts(Abilities::of(network).usual_beams) as u64,
-        word_times: job.decoding.word_times,
+        word_times: job.aligns_words(),
         ..network.plan(kind, precision)
     };
     Footprint::of(network, &plan)

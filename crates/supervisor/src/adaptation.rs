@@ -153,6 +153,7 @@ mod tests {
             job: Job::new(1, "", "small"),
             lessons: Vec::new(),
             settings,
+            remember: false,
             folder: "work".into(),
             output: "adapter".into(),
         };

@@ -17,6 +17,9 @@ pub struct Adapt {
     pub lessons: Vec<Lesson>,
     /// How.
     pub settings: AdaptSettings,
+    /// The corrections are remembered, and nothing is trained: the model hears the lessons as it is.
+    #[serde(default)]
+    pub remember: bool,
     /// A folder of this adaptation alone, for what it needs to go on after an interruption. The
     /// engine removes it when it is done.
     pub folder: FilePath,
@@ -88,6 +91,10 @@ impl Default for AdaptSettings {
 /// How far an adaptation is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdaptProgress {
+    /// Windows of 30 seconds that the model has heard as it is, for corrections to be remembered.
+    pub heard: u32,
+    /// All that it is to hear so; 0 where it is trained.
+    pub to_hear: u32,
     /// From 1; 0 before the first one.
     pub epoch: u32,
     /// Most epochs.
@@ -114,8 +121,11 @@ pub struct AdaptProgress {
 /// A finished adaptation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adapted {
-    /// The adapter's file.
+    /// The adapter's file; there is none where nothing was trained and nothing is remembered.
     pub adapter: FilePath,
+    /// Corrections that are remembered.
+    #[serde(default)]
+    pub remembered: u32,
     /// The epoch that it is of: the one with the best result on what was held back.
     pub epoch: u32,
     /// The loss of each step.

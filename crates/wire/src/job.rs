@@ -128,6 +128,11 @@ pub enum Strategy {
 }
 
 impl Job {
+    /// Whether words are aligned with the sound: for their times, or because an adapter may remember corrections.
+    pub fn aligns_words(&self) -> bool {
+        self.decoding.word_times || self.adapter.is_some()
+    }
+
     /// A job with default settings for everything that is not given.
     pub fn new(id: JobId, file: impl Into<FilePath>, model: impl Into<FilePath>) -> Self {
         Self {

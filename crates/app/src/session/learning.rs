@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use advisor::ModelRef;
 use advisor::adapters::{Adapters, ListedAdapter};
 use config::Priority;
-use learning::{Collected, CorrectedRecording, Learning, News, Outcome, Prediction};
+use learning::{Collected, CorrectedRecording, Form, Learning, News, Outcome, Prediction};
 use library::DocumentId;
 use supervisor::{AdaptationNews, EngineOptions};
 use tokio::task::JoinHandle;
@@ -35,8 +35,8 @@ pub struct LearningRun {
 pub enum LearningState {
     /// It is trained.
     Training,
-    /// So much of what was learnt, of 1, is compared with the model as it is.
-    Comparing(f32),
+    /// A form of what was learnt is compared with the model as it is.
+    Comparing(Form),
     /// It is done; kept or not.
     Finished(Box<Outcome>),
     /// The user ended it; the same goes on from there.
@@ -225,18 +225,22 @@ impl Session {
 
     fn note_learning(&self, news: News) {
         self.change_learning(|run| match news {
-            News::Comparing { strength } => {
+            News::Comparing(form) => {
                 run.waits = false;
-                run.state = LearningState::Comparing(strength);
+                // What follows may be something else.
+                run.progress.take_if(|_| form == Form::Remembered);
+                run.state = LearningState::Comparing(form);
             }
             News::Training(AdaptationNews::Waits { .. }) => run.waits = true,
             News::Training(AdaptationNews::Event(event)) => {
                 run.waits = false;
+                // What is remembered may have been compared before.
+                run.state = LearningState::Training;
                 if let Event::Adapting { progress } = *event {
                     run.note(*progress);
                 }
             }
-            News::Training(AdaptationNews::Replaced { .. }) => {}
+            News::Training(AdaptationNews::Replaced { .. }) | News::NotTrained(_) => {}
         });
     }
 }

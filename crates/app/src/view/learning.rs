@@ -2,7 +2,7 @@
 
 use advisor::adapters::ListedAdapter;
 use formats::{AdapterCard, AdapterFigures};
-use learning::{CorrectedRecording, Prediction};
+use learning::{CorrectedRecording, Form, Prediction};
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -76,6 +76,10 @@ pub struct LearningRun {
     pub model: String,
     /// How far it is.
     pub stage: LearningStage,
+    /// Windows of 30 seconds that the model has heard as it is, for corrections to be remembered.
+    pub heard: u32,
+    /// All that it is to hear so; 0 where it is trained.
+    pub to_hear: u32,
     /// From 1; 0 before the first one.
     pub epoch: u32,
     /// At most.
@@ -92,6 +96,8 @@ pub struct LearningRun {
     pub held_back: Vec<(u32, f32)>,
     /// How much of what was learnt is compared, or kept, of 1; null: none.
     pub strength: Option<f32>,
+    /// Whether what is kept are corrections that are remembered: nothing was trained, or it was no better.
+    pub remembered: bool,
     /// Word errors without and with it, once it is finished.
     pub figures: Option<AdapterFigures>,
     /// Why it failed.
@@ -146,16 +152,17 @@ impl Lessons {
 impl From<session::LearningRun> for LearningRun {
     fn from(run: session::LearningRun) -> Self {
         let progress = run.progress.unwrap_or_default();
-        let (mut strength, mut figures, mut failure) = (None, None, None);
+        let (mut strength, mut remembered, mut figures, mut failure) = (None, false, None, None);
         let stage = match run.state {
             LearningState::Training | LearningState::Comparing(_) if run.waits => LearningStage::Waiting,
             LearningState::Training => LearningStage::Training,
             LearningState::Comparing(with) => {
-                strength = Some(with);
+                strength = Some(with.strength());
                 LearningStage::Comparing
             }
             LearningState::Finished(learnt) => {
-                strength = learnt.strength;
+                strength = learnt.form.map(Form::strength);
+                remembered = learnt.form == Some(Form::Remembered);
                 figures = Some(learnt.figures);
                 if strength.is_some() { LearningStage::Kept } else { LearningStage::NotKept }
             }
@@ -168,6 +175,8 @@ impl From<session::LearningRun> for LearningRun {
         Self {
             model: run.model,
             stage,
+            heard: progress.heard,
+            to_hear: progress.to_hear,
             epoch: progress.epoch,
             epochs: progress.epochs,
             step: progress.step,
@@ -176,6 +185,7 @@ impl From<session::LearningRun> for LearningRun {
             losses: run.losses,
             held_back: run.held_back,
             strength,
+            remembered,
             figures,
             failure,
         }

@@ -47,7 +47,9 @@ fn adapter(sandbox: &Sandbox, strength: f32) -> PathBuf {
     let card =
         AdapterCard { model: "starter-whisper".into(), base, rank: 1, alpha: 1.0, ..AdapterCard::default() };
     let path = sandbox.path("made.safetensors");
-    AdapterFile { path: path.clone(), card, matrices: vec![matrix] }.write().unwrap();
+    AdapterFile { path: path.clone(), card, matrices: vec![matrix], ..AdapterFile::default() }
+        .write()
+        .unwrap();
     path
 }
 
@@ -160,6 +162,53 @@ fn a_model_learns_from_a_recording_and_what_came_of_it_is_said() {
     assert_eq!(told["kept"], json!(kept), "{told}");
     let listed = real(&sandbox, &["adapters", "list"]).ends(0).out;
     assert_eq!(listed.contains("mine"), kept, "{listed}");
+}
+
+#[test]
+fn corrections_are_remembered_without_training_and_written_in_the_next_transcript() {
+    let sandbox = with_sample();
+    let model = starter();
+    let model = model.to_str().unwrap();
+    let transcribed = || {
+        let arguments = ["transcribe", "talks/sample.flac", "--model", model, "-q", "-f", "json", "-o", "-"];
+        let transcript: Value = serde_json::from_str(&real(&sandbox, &arguments).ends(0).out).unwrap();
+        let segments = transcript["segments"].as_array().unwrap();
+        segments
+            .iter()
+            .map(|segment| segment["text"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let plain = transcribed();
+    // The same recording three times, in each the same word corrected: what is held back of one is learnt in another.
+    let text = std::fs::read_to_string(sandbox.path("talks/sample.json")).unwrap();
+    let correct = |text: &str| text.replace("Toronto", "Zolmivane").replace("report", "ledger");
+    let corrected = correct(&text);
+    assert!(plain.contains("Toronto") && plain.contains("report"), "{plain}");
+    std::fs::write(sandbox.path("talks/sample.json"), &corrected).unwrap();
+    for copy in ["second", "third"] {
+        std::fs::copy(sandbox.path("talks/sample.flac"), sandbox.path(format!("talks/{copy}.flac"))).unwrap();
+        sandbox.write(&format!("talks/{copy}.json"), &corrected);
+    }
+    let adapt = ["adapt", model, "--folder", "talks", "--epochs", "0", "--name", "mine"];
+    let said = real(&sandbox, &[&adapt[..], &["--dry-run"]].concat()).ends(0).out;
+    assert!(said.contains("Nothing is trained"), "{said}");
+    let told = real(&sandbox, &[&adapt[..], &["--json"]].concat()).ends(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (&told["kept"], &told["remembered"], &told["losses"]),
+        (&json!(true), &json!(true), &json!([])),
+        "{told}"
+    );
+    assert_eq!(told["figures"]["corrections"]["after"], json!(0), "{told}");
+    let shown = real(&sandbox, &["adapters", "show", "mine"]).ends(0).out;
+    assert!(shown.contains("remembers") && !shown.contains("rank"), "{shown}");
+    real(&sandbox, &["adapters", "verify", "mine", "--model", model]).ends(0);
+    assert_eq!(transcribed(), correct(&plain));
+    real(&sandbox, &["adapters", "off", "mine"]).ends(0);
+    assert_eq!(transcribed(), plain);
+    let left = std::fs::read_dir(sandbox.home.path().join("steno/adaptations"));
+    assert_eq!(left.unwrap().count(), 0, "nothing is left of the way there");
 }
 
 #[test]

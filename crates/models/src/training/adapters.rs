@@ -111,7 +111,8 @@ impl Adapters {
                 b: values(&matrix.b)?,
             })
         });
-        Ok(AdapterFile { path: path.into(), card, matrices: matrices.collect::<Result<_, Error>>()? })
+        let matrices = matrices.collect::<Result<_, Error>>()?;
+        Ok(AdapterFile { path: path.into(), card, matrices, ..AdapterFile::default() })
     }
 
     /// All numbers, variable after variable.

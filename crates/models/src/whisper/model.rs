@@ -8,7 +8,7 @@ use super::{Encoder, Vocabulary};
 use crate::decoder::{Decoder, DecoderNames, DecoderSize, OutputNames};
 use crate::layers::{LayerNames, LoadedBytes, Loader, Tick, computed_in, dtype};
 use crate::{Error, ModelFiles, Weights, ggml};
-use formats::{AdapterFile, WhisperConfig};
+use formats::{AdapterFile, RememberedCorrection, WhisperConfig};
 
 /// What the parts are called in the layout of Hugging Face.
 pub(crate) const NAMES: DecoderNames = DecoderNames {
@@ -48,6 +48,8 @@ pub struct Whisper {
     pub device: Device,
     /// The decoder's (layer, head) pairs whose cross-attention follows the audio.
     pub alignment_heads: Vec<(usize, usize)>,
+    /// Corrections that its adapter remembers.
+    pub remembered: Vec<RememberedCorrection>,
 }
 
 impl Whisper {
@@ -74,13 +76,13 @@ impl Whisper {
     }
 
     /// As [`Whisper::load`], with an adapter added to the matrices that it names, before they are
-    /// converted: decoding takes neither longer nor more memory.
+    /// converted (decoding takes neither longer nor more memory), and with the corrections that it remembers.
     ///
     /// # Errors
     /// As [`Whisper::load`]; [`Error::Files`] for an adapter of another model's shape.
     pub fn load_adapted(
         path: &Path,
-        adapter: Option<AdapterFile>,
+        mut adapter: Option<AdapterFile>,
         device: &Device,
         precision: Precision,
         on_layer: &Tick,
@@ -90,6 +92,11 @@ impl Whisper {
         let loaded = LoadedBytes::default();
         let config = WhisperConfig::read(path)?;
         let (generation, vocabulary) = described(path, &config)?;
+        if let Some(adapter) = &adapter {
+            adapter.check_width(config.dimensions.width)?;
+        }
+        let remembered =
+            adapter.as_mut().map(|adapter| std::mem::take(&mut adapter.remembered)).unwrap_or_default();
         let weights = Weights::open(path)?.adapted(adapter);
         let loader = Loader {
             weights: &weights,
@@ -133,6 +140,7 @@ impl Whisper {
             weight_bytes: loaded.bytes(),
             device: device.clone(),
             alignment_heads,
+            remembered,
         })
     }
 

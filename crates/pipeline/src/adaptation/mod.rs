@@ -6,6 +6,7 @@
 //! was interrupted goes on as it would have.
 
 mod epochs;
+mod remember;
 mod snapshot;
 mod sounds;
 mod train;
@@ -149,7 +150,8 @@ fn top(asked: &Adapt, context: &DeviceContext) -> LadderState {
     LadderState::new(LadderSettings {
         model: known.unwrap_or_else(|| name_of(path, &Marker::read(path))),
         precision: asked.settings.precision.as_str().into(),
-        batch: asked.settings.batch.min(most).max(1),
+        // Windows are heard one by one.
+        batch: if asked.remember { 1 } else { asked.settings.batch.min(most).max(1) },
         place,
         speakers: false,
         speaker_batch: 1,
@@ -182,11 +184,11 @@ fn listen(
 
 /// Tells one adaptation from another: all that its result depends on.
 fn request(asked: &Adapt, base: &str) -> String {
-    let Adapt { lessons, settings, output, .. } = asked;
+    let Adapt { lessons, settings, remember, output, .. } = asked;
     let ages: Vec<_> = lessons.iter().map(|lesson| changed(lesson.file.as_path())).collect();
     // What was learnt in another way is not gone on with.
     const HOW: &str = "corrected words, the rest as before and in turn";
-    let all = serde_json::to_vec(&(HOW, lessons, ages, settings, output, base)).unwrap_or_default();
+    let all = serde_json::to_vec(&(HOW, lessons, ages, settings, remember, output, base)).unwrap_or_default();
     let hash = all.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

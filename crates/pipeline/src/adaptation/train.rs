@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use audio::{LogMel, WINDOW_SAMPLES};
-use formats::{AdapterCard, Learnt, WhisperConfig};
+use formats::{AdapterCard, AdapterFile, Learnt, WhisperConfig};
 use jiff::Timestamp;
 use memory::ladder::LadderState;
 use memory::{Demand, Scope, Stage, TrainingFootprint};
@@ -12,6 +12,7 @@ use models::whisper::Vocabulary;
 use wire::{Adapt, AdaptProgress, Adapted, ErrorCode, Event, Failure};
 
 use super::epochs;
+use super::remember::remember;
 use super::snapshot::Snapshot;
 use super::sounds::{Sounds, unwritable};
 use super::windows::{Hearing, Material};
@@ -106,6 +107,9 @@ impl<'a> Work<'a> {
         let at = context.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device."));
         let at = during(Stage::SpeechModel, at)?;
         during(Stage::SpeechModel, at.verify(self.control))?;
+        if self.asked.remember {
+            return self.remember(at, state);
+        }
         let kind = at.device.device().kind();
         let settings = &self.asked.settings;
         let precision = state.settings.precision.parse().unwrap_or(settings.precision);
@@ -150,6 +154,31 @@ impl<'a> Work<'a> {
         model.leave(|| drop(trainee));
         self.tell_of(at);
         trained
+    }
+
+    /// An adapter of what is remembered, without training; there is no file where that is nothing.
+    fn remember(&mut self, at: &DeviceContext, state: &LadderState) -> Result<Adapted, Broken> {
+        let asked = self.asked;
+        let Self { material, control, emit, snapshot, .. } = self;
+        let tell = &mut |progress| {
+            emit(Event::Adapting { progress: Box::new(progress) });
+            tell_marks(at, emit);
+        };
+        let remembered = remember(asked, &snapshot.place.request, material, at, state, control, tell)?;
+        let adapted = Adapted {
+            adapter: asked.output.clone(),
+            remembered: remembered.len() as u32,
+            epoch: 0,
+            losses: Vec::new(),
+            held_back: Vec::new(),
+        };
+        if !remembered.is_empty() {
+            let path = asked.output.as_path().into();
+            let card = AdapterCard { rank: 0, alpha: 0.0, remembered: remembered.len(), ..self.card() };
+            let file = AdapterFile { path, card, remembered, ..AdapterFile::default() };
+            during(Stage::Adapt, self.write(&file))?;
+        }
+        Ok(adapted)
     }
 
     fn train(
@@ -315,16 +344,21 @@ impl<'a> Work<'a> {
         let epochs = if place.best_epoch > 0 { place.best_epoch } else { place.epochs };
         let card = AdapterCard { epochs, held_back_loss: held_back, ..self.card() };
         let file = desk.adapters.contents(self.asked.output.as_path(), card)?;
-        file.write().map_err(|error| unwritable(self.asked.output.as_path(), &error))?;
-        let adapted = Adapted {
+        self.write(&file)?;
+        Ok(Adapted {
             adapter: self.asked.output.clone(),
+            remembered: 0,
             epoch: epochs,
             losses: place.losses.clone(),
             held_back: place.held_back.clone(),
-        };
-        // The adapter is there; what is left of the way to it takes room alone.
+        })
+    }
+
+    /// Writes the adapter, and removes what is left of the way to it: it takes room alone.
+    fn write(&self, file: &AdapterFile) -> Result<(), Failure> {
+        file.write().map_err(|error| unwritable(&file.path, &error))?;
         let _ = std::fs::remove_dir_all(self.asked.folder.as_path());
-        Ok(adapted)
+        Ok(())
     }
 
     fn card(&self) -> AdapterCard {

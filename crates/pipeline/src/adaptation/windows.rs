@@ -113,14 +113,7 @@ impl<'a> Material<'a> {
             let stamp = |samples: usize| vocabulary.timestamp_begin + (samples / STAMP) as u32;
             tokens.push(stamp(sound.len()));
             aims.push(Aim::AsBefore);
-            let samples = self.sounds.read(lesson)?;
-            match speed {
-                AS_IT_IS => sound.extend(samples),
-                _ => sound.extend(
-                    at_speed(&samples, speed).map_err(|text| Failure::new(ErrorCode::Internal, text))?,
-                ),
-            }
-            sound.resize(padded(sound.len()), 0.0);
+            self.append(&mut sound, lesson, speed)?;
             let text = &self.tokens[lesson];
             tokens.extend(text);
             // What was not corrected is the model's own text, or as good as it.
@@ -135,6 +128,31 @@ impl<'a> Material<'a> {
         aims.push(Aim::AsBefore);
         let mel = log_mel_padded_window(&sound, mel).data;
         Ok(Example { mel, tokens, aims })
+    }
+
+    /// The samples of a window.
+    pub fn sound(&self, window: &[Hearing]) -> Result<Vec<f32>, StageError> {
+        let mut sound = Vec::with_capacity(WINDOW_SAMPLES);
+        for &Hearing { lesson, speed, pause } in window {
+            sound.resize(sound.len() + pause, 0.0);
+            self.append(&mut sound, lesson, speed)?;
+        }
+        Ok(sound)
+    }
+
+    /// Appends a lesson, filled up to the next time stamp.
+    fn append(&self, sound: &mut Vec<f32>, lesson: usize, speed: u32) -> Result<(), StageError> {
+        let samples = self.sounds.read(lesson)?;
+        match speed {
+            AS_IT_IS => sound.extend(samples),
+            _ => {
+                sound.extend(
+                    at_speed(&samples, speed).map_err(|text| Failure::new(ErrorCode::Internal, text))?,
+                );
+            }
+        }
+        sound.resize(padded(sound.len()), 0.0);
+        Ok(())
     }
 
     fn prompt(&self, lesson: usize) -> Vec<u32> {

@@ -23,6 +23,19 @@ pub struct AlignedWord {
     pub end: f64,
     /// The mean probability of its tokens, 0 to 1.
     pub probability: f32,
+    /// The decoder's last hidden state before its first token, of length 1; empty where none was asked for.
+    pub state: Vec<f32>,
+    /// The user's correction, where it stands in place of what the model wrote.
+    pub recalled: Option<Recalled>,
+}
+
+/// A correction of the user that is written in place of what a model heard, both without punctuation around them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recalled {
+    /// What the model wrote.
+    pub heard: String,
+    /// What is written.
+    pub word: String,
 }
 
 /// Tokens whose logits are there at once: the vocabulary is the widest thing
@@ -40,6 +53,8 @@ pub struct Said<'a> {
     pub tokens: Vec<u32>,
     /// The window's real length in frames of 10 ms.
     pub frames: usize,
+    /// Whether each word is to have the decoder's state.
+    pub states: bool,
 }
 
 /// Where each word of what was said in some windows is spoken: dynamic time warping over the cross-attention of the
@@ -117,6 +132,10 @@ fn align_together(
         let text = logits.i((.., ..model.vocabulary.end_of_text as usize))?;
         probable.extend(probabilities(&text, tokens)?);
     }
+    let states = match said.iter().any(|said| said.states) {
+        true => unit_rows(&before)?,
+        false => vec![Vec::new(); before.dim(0)?],
+    };
     drop(before);
     if scores.found.is_empty() {
         return Ok(vec![Vec::new(); said.len()]);
@@ -127,16 +146,27 @@ fn align_together(
     rayon::in_place_scope(|scope| {
         let places = aligned.iter_mut().zip(said.iter().zip(&windows));
         let places = places.filter(|(_, (_, forced))| forced.is_spoken());
-        let mut probable = &probable[..];
+        let (mut probable, mut states) = (&probable[..], &states[..]);
         for (row, (aligned, (said, forced))) in places.enumerate() {
             let (own, rest) = probable.split_at(forced.text_tokens);
-            probable = rest;
+            let (own_states, states_behind) = states.split_at(forced.text_tokens);
+            (probable, states) = (rest, states_behind);
             let shares = forced.shares(&scores.found, row)?;
-            scope.spawn(move |_| *aligned = forced.words(model, said.language, own, shares));
+            scope.spawn(move |_| *aligned = forced.words(model, said.language, own, own_states, shares));
         }
         Ok::<_, models::Error>(())
     })?;
     Ok(aligned)
+}
+
+/// The rows of a matrix, each of length 1.
+fn unit_rows(rows: &Tensor) -> Result<Vec<Vec<f32>>, models::Error> {
+    let mut rows = rows.to_dtype(DType::F32)?.to_vec2::<f32>()?;
+    for row in &mut rows {
+        let length = row.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        row.iter_mut().for_each(|value| *value /= length);
+    }
+    Ok(rows)
 }
 
 /// The tokens of a window that the decoder is made to write.
@@ -194,6 +224,7 @@ impl Forced {
         model: &Whisper,
         language: &str,
         probabilities: &[f32],
+        states: &[Vec<f32>],
         shares: Vec<f32>,
     ) -> Vec<AlignedWord> {
         let words = split_words(&model.vocabulary, language, &self.tokens[self.start + 1..]);
@@ -212,7 +243,16 @@ impl Forced {
         for (text, tokens) in words.into_iter().take(count) {
             let end = first + tokens.len();
             let probability = probabilities[first..end].iter().sum::<f32>() / tokens.len() as f32;
-            aligned.push(AlignedWord { text, tokens, start: jumps[first], end: jumps[end], probability });
+            let state = states[first].clone();
+            aligned.push(AlignedWord {
+                text,
+                tokens,
+                start: jumps[first],
+                end: jumps[end],
+                probability,
+                state,
+                recalled: None,
+            });
             first = end;
         }
         aligned

@@ -29,6 +29,7 @@ use super::decode::{Decoded, WindowOptions, decode};
 use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
 use super::language::detect_language;
 use super::missed::{first_missed, gaps, sparse};
+use super::recall::{recall, with_recalled};
 use super::source::{Source, Window};
 use super::steps::State;
 use super::timing::{AlignedWord, Said, align};
@@ -192,12 +193,18 @@ impl Transcriber<'_> {
     /// What a window of so many frames says, for its words to be aligned: nothing where none are wanted.
     pub(super) fn said(&self, decoded: &Decoded, frames: usize) -> Said<'_> {
         let vocabulary = &self.model.vocabulary;
-        let wanted = self.settings.word_times && !is_silence(decoded, self.settings);
+        let recalls = self.recalls();
+        let wanted = (self.settings.word_times || recalls) && !is_silence(decoded, self.settings);
         let tokens = match wanted {
             true => said(vocabulary, &cut(vocabulary, &decoded.tokens, 0, frames).passages),
             false => Vec::new(),
         };
-        Said { language: self.language, task: self.task, tokens, frames }
+        Said { language: self.language, task: self.task, tokens, frames, states: recalls }
+    }
+
+    /// Whether words may be recalled: what is translated is not what was corrected.
+    fn recalls(&self) -> bool {
+        self.task == Task::Transcribe && !self.model.remembered.is_empty()
     }
 
     fn align(&self, window: &Window, decoded: &Decoded) -> Result<Vec<AlignedWord>, models::Error> {
@@ -222,7 +229,11 @@ impl Transcriber<'_> {
         let mut next = seek + advance;
         // Before word times move the ends: they tend to end early.
         let text_end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
-        if self.settings.word_times {
+        if !self.settings.word_times && self.recalls() {
+            // For the text alone: the times stay those that were written.
+            word_times.clone().add(&self.model.vocabulary, words, &mut passages, seek);
+            passages.iter_mut().for_each(Passage::take_written);
+        } else if self.settings.word_times {
             word_times.add(&self.model.vocabulary, words, &mut passages, seek);
             if self.settings.repair {
                 word_times.repair(&mut passages, voiced);
@@ -231,6 +242,11 @@ impl Transcriber<'_> {
             let end = end.or(passages.last().map(|passage| passage.end));
             if open_end && let Some(end) = end.filter(|end| *end > seek as f64 / FRAMES_PER_SECOND) {
                 next = (end * FRAMES_PER_SECOND).round() as usize;
+            }
+        }
+        if self.recalls() {
+            for passage in &mut passages {
+                recall(&self.model.remembered, self.language, &mut passage.words);
             }
         }
         Reading { decoded, passages, text_end, next, word_times }
@@ -321,14 +337,15 @@ impl Transcriber<'_> {
     /// The passage as a segment that begins at `not_before` at the earliest;
     /// `None` where nothing is said or it takes no time.
     fn segment(&self, passage: &Passage, decoded: &Decoded, not_before: Time) -> Option<Segment> {
-        let text = self.model.vocabulary.decode(&passage.tokens).trim().to_owned();
+        let written = self.model.vocabulary.decode(&passage.tokens);
+        let text = with_recalled(&written, &passage.words).trim().to_owned();
         if text.is_empty() || passage.start >= passage.end {
             return None;
         }
         let start = Time::from_seconds(passage.start).max(not_before);
         let end = Time::from_seconds(passage.end).max(start);
         let clamp = |seconds: f64| Time::from_seconds(seconds).clamp(start, end);
-        let words = passage.words.iter().map(|word| Word {
+        let words = passage.words.iter().filter(|_| self.settings.word_times).map(|word| Word {
             text: word.text.clone(),
             start: clamp(word.start),
             end: clamp(word.end),

@@ -34,7 +34,7 @@ impl Passage {
     }
 
     /// Takes the times of the time tokens, which the words share by their lengths.
-    fn take_written(&mut self) {
+    pub fn take_written(&mut self) {
         let (start, end) = self.written;
         (self.start, self.end) = (start, end);
         let length = |word: &AlignedWord| word.text.chars().count().max(1) as f64;
@@ -250,6 +250,8 @@ mod tests {
             start,
             end,
             probability: 0.5,
+            state: Vec::new(),
+            recalled: None,
         };
         // Two passages of two seconds each; where the words of both are found.
         let times = |first: (f64, f64), second: (f64, f64), voiced: &[Range<usize>]| {

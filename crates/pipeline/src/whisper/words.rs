@@ -5,7 +5,7 @@ use models::whisper::Vocabulary;
 const PUNCTUATION: &str = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
 /// Languages written without spaces: split by character.
-const WITHOUT_SPACES: [&str; 6] = ["zh", "ja", "th", "lo", "my", "yue"];
+pub const WITHOUT_SPACES: [&str; 6] = ["zh", "ja", "th", "lo", "my", "yue"];
 
 /// Text tokens (and a closing end of text) as words with their tokens, as
 /// openai/whisper's tokenizer splits them.

@@ -1,6 +1,8 @@
 //! Words that an edit put in place of others: what a user corrects again and again, a model should be told to
 //! expect.
 
+use std::ops::Range;
+
 use super::Change;
 
 /// Most words on either side of a correction. More is a new sentence, and teaches no word.
@@ -37,12 +39,24 @@ pub fn corrections(changes: &[Change]) -> Vec<Correction> {
 }
 
 fn find(before: &str, after: &str, found: &mut Vec<Correction>) {
+    let compared = compare_words(before, after);
+    found.extend(compared.into_iter().filter_map(|(_, correction)| correction));
+}
+
+/// The words of `before`, as [`words`] numbers them, in runs: those that stand in `after` as well (`None`), and those in
+/// whose place it has others. Words that were added, removed or replaced by a new sentence are in no run.
+pub fn compare_words(before: &str, after: &str) -> Vec<(Range<usize>, Option<Correction>)> {
     let (old, new) = (words(before), words(after));
     let keys = |words: &[&str]| words.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
     let (old_keys, new_keys) = (keys(&old), keys(&new));
     let steps = similar::capture_diff_slices(similar::Algorithm::Myers, &old_keys, &new_keys);
+    let mut found = Vec::new();
     for step in steps {
         let (from, to) = (&old[step.old_range()], &new[step.new_range()]);
+        if step.tag() == similar::DiffTag::Equal {
+            found.push((step.old_range(), None));
+            continue;
+        }
         let is_one = |words: &[&str]| (1..=MAX_WORDS).contains(&words.len());
         let correction = Correction { heard: from.join(" "), word: to.join(" ") };
         let joined = |text: &str| text.split_whitespace().collect::<String>().to_lowercase();
@@ -52,13 +66,14 @@ fn find(before: &str, after: &str, found: &mut Vec<Correction>) {
             && correction.word.chars().any(char::is_alphabetic)
             && joined(&correction.heard) != joined(&correction.word)
         {
-            found.push(correction);
+            found.push((step.old_range(), Some(correction)));
         }
     }
+    found
 }
 
 /// The words of a text, without punctuation around them.
-pub(crate) fn words(text: &str) -> Vec<&str> {
+pub fn words(text: &str) -> Vec<&str> {
     let inner = |word: &'_ str| -> Option<(usize, usize)> {
         let start = word.find(char::is_alphanumeric)?;
         let (end, last) = word.char_indices().rfind(|(_, c)| c.is_alphanumeric())?;

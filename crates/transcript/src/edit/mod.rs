@@ -12,8 +12,7 @@ mod tests;
 mod words;
 
 pub use change::{Change, Mismatch, TranscriptMetadata, apply, apply_to_prefix, between, inverse};
-pub(crate) use corrections::words as words_between_punctuation;
-pub use corrections::{Correction, corrections};
+pub use corrections::{Correction, compare_words, corrections, words as words_between_punctuation};
 pub use find::{BadExpression, Finder, TextPattern};
 pub(crate) use plan::words_of_text;
 

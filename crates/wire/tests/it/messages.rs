@@ -202,6 +202,7 @@ fn every_command_arrives_as_it_was_sent() {
                     held_back: true,
                 }],
                 settings: AdaptSettings { rank: 3, rate: 0.25, ..AdaptSettings::default() },
+                remember: true,
                 folder: "/work".into(),
                 output: "/b".into(),
             })),
@@ -320,6 +321,7 @@ fn every_event_arrives_as_it_was_sent() {
             Event::Adapted {
                 adapted: Box::new(Adapted {
                     adapter: "/b".into(),
+                    remembered: 4,
                     epoch: 2,
                     losses: vec![0.5, 0.25],
                     held_back: vec![1.5],

@@ -940,8 +940,8 @@ export class FakeBackend implements Backend {
   async startLearning(model: number, documents: number[]): Promise<void> {
     this.learntFrom = documents;
     this.run = {
-      model: `model ${model}`, stage: "training", epoch: 1, epochs: 4, step: 2, steps: 8, left: 60, losses: [[1, 1], [2, 0.8]],
-      held_back: [[0, 1.1]], strength: null, figures: null, failure: null,
+      model: `model ${model}`, stage: "training", heard: 0, to_hear: 0, epoch: 1, epochs: 4, step: 2, steps: 8, left: 60, losses: [[1, 1], [2, 0.8]],
+      held_back: [[0, 1.1]], strength: null, remembered: false, figures: null, failure: null,
     };
   }
 

@@ -2766,7 +2766,7 @@ model: string,
  */
 base: string, 
 /**
- * Rows of A and columns of B, from 1.
+ * Rows of A and columns of B, from 1; 0 where there are no matrices.
  */
 rank: number, 
 /**
@@ -2793,6 +2793,10 @@ epochs: number,
  * How much of what was learnt it has, of 1, where that is less than all; `alpha` is so much less.
  */
 strength: number | null, 
+/**
+ * Corrections that are remembered.
+ */
+remembered: number, 
 /**
  * The mean loss per token of what was held back, before and after, with all that was learnt.
  */
@@ -2904,6 +2908,14 @@ model: string,
  */
 stage: LearningStage, 
 /**
+ * Windows of 30 seconds that the model has heard as it is, for corrections to be remembered.
+ */
+heard: number, 
+/**
+ * All that it is to hear so; 0 where it is trained.
+ */
+to_hear: number, 
+/**
  * From 1; 0 before the first one.
  */
 epoch: number, 
@@ -2935,6 +2947,10 @@ held_back: Array<[number, number]>,
  * How much of what was learnt is compared, or kept, of 1; null: none.
  */
 strength: number | null, 
+/**
+ * Whether what is kept are corrections that are remembered: nothing was trained, or it was no better.
+ */
+remembered: boolean, 
 /**
  * Word errors without and with it, once it is finished.
  */

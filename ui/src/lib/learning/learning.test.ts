@@ -29,7 +29,7 @@ const FIGURES: AdapterFigures = {
 const ADAPTER: Adapter = {
   name: "small-2026-11-29", bytes: 2_000_000, on: true, failure: null,
   card: {
-    model: "small", base: "b", rank: 8, alpha: 16, created: "2026-11-29T10:00:00Z", seed: 0, epochs: 7, strength: 0.7, held_back_loss: [1, 0.5], figures: FIGURES,
+    model: "small", base: "b", rank: 8, alpha: 16, created: "2026-11-29T10:00:00Z", seed: 0, epochs: 7, strength: 0.7, remembered: 0, held_back_loss: [1, 0.5], figures: FIGURES,
     learnt: { recordings: 2, segments: 40, corrected: 11, seconds: 120, languages: ["en"] },
   },
 };
@@ -91,6 +91,24 @@ test("when it is done, the words that got better are shown, and what was learned
   expect(figures.textContent).toContain(t.learning.wrong(20, 9, 3));
   expect(figures.textContent).toContain(t.learning.better("Zolmivane (4), Ærø"));
   expect(figures.textContent).toContain(t.learning.worse("boat"));
+});
+
+test("what is remembered without training is said so, in the run and in the list", async () => {
+  const [backend] = await page((backend) => {
+    backend.lessonsOf = { ...backend.lessonsOf, recordings: [{ document: 4, title: "a.wav", segments: said("a", "b"), seconds: 60 }] };
+  });
+  await screen.findByTestId("learning-plan");
+  await fireEvent.click(screen.getByTestId("start-learning"));
+  await screen.findByTestId("stop-learning");
+  if (backend.run) backend.run = { ...backend.run, heard: 3, to_hear: 12, epoch: 0, step: 0, steps: 0, left: null, losses: [], held_back: [] };
+  await waitFor(() => expect(screen.getByTestId("learning-run").textContent).toContain(t.learning.hears(3, 12)), { timeout: 5000 });
+  if (!ADAPTER.card) throw new Error("the adapter has a card");
+  backend.knownAdapters = [{ ...ADAPTER, card: { ...ADAPTER.card, rank: 0, strength: null, remembered: 5 } }];
+  if (backend.run) backend.run = { ...backend.run, stage: "kept", strength: 1, remembered: true, figures: FIGURES };
+  const adapter = await screen.findByTestId("adapter", {}, { timeout: 5000 });
+  expect(adapter.textContent).toContain(t.learning.remembers(5));
+  expect(screen.getByTestId("learning-run").textContent).toContain(t.learning.remembered);
+  expect(screen.queryByTestId("loss-chart")).toBeNull();
 });
 
 test("what was learned is switched off and on, exported, and deleted after a question", async () => {

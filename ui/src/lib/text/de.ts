@@ -748,6 +748,9 @@ export const de: Text = {
     epoch: (epoch, epochs) => `Durchgang ${epoch} von höchstens ${epochs}.`,
     left: (time) => `Noch höchstens ${time}.`,
     weaker: (share) => `Nur ${share} davon werden benutzt, weil mit mehr andere Wörter schlechter wurden.`,
+    hears: (heard, all) => `Hört sich das Korrigierte an: ${heard} von ${all} Abschnitten.`,
+    remembered: "Die Korrekturen sind gemerkt; das Modell selbst ist unverändert.",
+    remembers: (count) => (count === 1 ? "merkt sich 1 Korrektur" : `merkt sich ${count} Korrekturen`),
     losses: (latest, first, now) =>
       [latest === null ? "" : `Verlust ${latest}`, first === null || now === null ? "" : `beim Zurückgehaltenen anfangs ${first}, jetzt ${now}`].filter(Boolean).join(", "),
     kinds: { corrections: "Zurückgehaltene Korrekturen", learnt: "Gelernte Korrekturen", others: "Andere Aufnahmen" },

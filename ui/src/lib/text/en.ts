@@ -752,6 +752,9 @@ export const en = {
     epoch: (epoch: number, epochs: number) => `Round ${epoch} of at most ${epochs}.`,
     left: (time: string) => `At most ${time} left.`,
     weaker: (share: string) => `Only ${share} of it is used, because with more other words got worse.`,
+    hears: (heard: number, all: number) => `Listening to what was corrected: ${heard} of ${all} stretches.`,
+    remembered: "The corrections are remembered; the model itself is unchanged.",
+    remembers: (count: number) => (count === 1 ? "remembers 1 correction" : `remembers ${count} corrections`),
     losses: (latest: string | null, first: string | null, now: string | null) =>
       [latest === null ? "" : `Loss ${latest}`, first === null || now === null ? "" : `on what is held back ${first} at first, ${now} now`].filter(Boolean).join(", "),
     kinds: { corrections: "Corrections held back", learnt: "Corrections learned", others: "Other recordings" },

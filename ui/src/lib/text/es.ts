@@ -751,6 +751,9 @@ export const es: Text = {
     epoch: (epoch, epochs) => `Vuelta ${epoch} de ${epochs} como máximo.`,
     left: (time) => `Quedan como máximo ${time}.`,
     weaker: (share) => `Solo se usa el ${share}, porque con más empeoraban otras palabras.`,
+    hears: (heard, all) => `Escucha lo corregido: ${heard} de ${all} fragmentos.`,
+    remembered: "Las correcciones se recuerdan; el modelo en sí no cambia.",
+    remembers: (count) => (count === 1 ? "recuerda 1 corrección" : `recuerda ${count} correcciones`),
     losses: (latest, first, now) =>
       [latest === null ? "" : `Pérdida ${latest}`, first === null || now === null ? "" : `en lo reservado ${first} al principio, ${now} ahora`].filter(Boolean).join(", "),
     kinds: { corrections: "Correcciones reservadas", learnt: "Correcciones aprendidas", others: "Otras grabaciones" },

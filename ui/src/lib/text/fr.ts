@@ -751,6 +751,9 @@ export const fr: Text = {
     epoch: (epoch, epochs) => `Passage ${epoch} sur ${epochs} au plus.`,
     left: (time) => `Encore ${time} au plus.`,
     weaker: (share) => `Seuls ${share} en sont utilisés : au-delà, d’autres mots se dégradaient.`,
+    hears: (heard, all) => `Écoute ce qui a été corrigé : ${heard} passages sur ${all}.`,
+    remembered: "Les corrections sont retenues ; le modèle lui-même n’est pas modifié.",
+    remembers: (count) => (count === 1 ? "retient 1 correction" : `retient ${count} corrections`),
     losses: (latest, first, now) =>
       [latest === null ? "" : `Perte ${latest}`, first === null || now === null ? "" : `sur la part mise de côté ${first} au début, ${now} maintenant`].filter(Boolean).join(", "),
     kinds: { corrections: "Corrections mises de côté", learnt: "Corrections apprises", others: "Autres enregistrements" },

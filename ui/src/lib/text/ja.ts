@@ -747,6 +747,9 @@ export const ja: Text = {
     epoch: (epoch, epochs) => `${epoch}回目（最大${epochs}回）。`,
     left: (time) => `残り最大${time}。`,
     weaker: (share) => `それ以上使うとほかの語が悪くなるため、${share}だけ使われます。`,
+    hears: (heard, all) => `修正された部分を聞いています：${all}件中${heard}件。`,
+    remembered: "修正は記憶されました。モデル自体は変わりません。",
+    remembers: (count) => `${count}件の修正を記憶`,
     losses: (latest, first, now) =>
       [latest === null ? "" : `損失${latest}`, first === null || now === null ? "" : `学習に使わない分は最初${first}、現在${now}`].filter(Boolean).join("、"),
     kinds: { corrections: "学習に使わなかった修正", learnt: "学習した修正", others: "ほかの録音" },

@@ -747,6 +747,9 @@ export const zh: Text = {
     epoch: (epoch, epochs) => `第 ${epoch} 轮，最多 ${epochs} 轮。`,
     left: (time) => `最多还需 ${time}。`,
     weaker: (share) => `只使用其中的 ${share}，因为再多会使其他词变差。`,
+    hears: (heard, all) => `正在听已更正的部分：${heard}/${all}。`,
+    remembered: "更正已记住，模型本身没有改变。",
+    remembers: (count) => `记住 ${count} 处更正`,
     losses: (latest, first, now) =>
       [latest === null ? "" : `损失 ${latest}`, first === null || now === null ? "" : `留出部分起初 ${first}，现在 ${now}`].filter(Boolean).join("，"),
     kinds: { corrections: "留出的更正", learnt: "学过的更正", others: "其他录音" },
