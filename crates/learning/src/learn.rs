@@ -27,7 +27,7 @@ const STRENGTHS: [f32; 4] = [1.0, 0.85, 0.7, 0.5];
 /// between them, and many windows are not filled.
 const WINDOW: f64 = 16.0;
 
-/// The endings of what engines make.
+/// File name extensions of the adapters that engines write: of remembered corrections, and of trained matrices.
 const REMEMBERED: &str = "remembered";
 const CANDIDATE: &str = "candidate";
 
@@ -65,17 +65,17 @@ pub struct Prediction {
     pub pace: Option<f64>,
 }
 
-/// What of an adapter is tried, or kept.
+/// The form in which an adapter is tried or kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     /// The corrections that it remembers, without matrices.
     Remembered,
-    /// Its matrices alone, so much of them, of 1.
+    /// Trained matrices, scaled by this strength, 0 to 1.
     Trained(f32),
 }
 
 impl Form {
-    /// How much of what was learnt it is, of 1.
+    /// The share of what was learnt that it uses, 0 to 1.
     pub fn strength(self) -> f32 {
         match self {
             Self::Remembered => 1.0,
@@ -89,9 +89,9 @@ impl Form {
 pub enum News {
     /// It is trained.
     Training(AdaptationNews),
-    /// The rest is transcribed with this of what was learnt, to be compared.
+    /// Recordings are transcribed with and without the adapter in this form.
     Comparing(Form),
-    /// There is no memory to train in; what is remembered is kept.
+    /// Memory did not suffice for training; the remembered corrections are kept.
     NotTrained(Failure),
 }
 
@@ -102,11 +102,11 @@ pub struct Outcome {
     pub name: String,
     /// The adapter's file; `None`: it was not kept.
     pub path: Option<PathBuf>,
-    /// What of it is kept; `None`: nothing.
+    /// The form that is kept; `None`: the adapter is not kept.
     pub form: Option<Form>,
     /// The training.
     pub adapted: Adapted,
-    /// Word errors without it and with what is kept; where nothing is kept, with all of it.
+    /// Word errors without the adapter and with the form that is kept; where none is, with the last one at full strength.
     pub figures: AdapterFigures,
 }
 
@@ -223,7 +223,7 @@ impl Learning {
         Ok(Outcome { name, path, form, adapted, figures })
     }
 
-    /// An adaptation that writes beside `folder`.
+    /// The request to remember corrections or to train; its files lie beside `folder`.
     fn asked(&self, folder: &Path, remember: bool) -> Result<Adapt, Failure> {
         let (own, output) = match remember {
             true => (folder.with_extension("remembering"), folder.with_extension(REMEMBERED)),
@@ -239,7 +239,7 @@ impl Learning {
         })
     }
 
-    /// Has it done, unless it was done before what followed was interrupted.
+    /// Has an engine do it, unless an earlier run that was interrupted later has its result already.
     async fn made(&self, asked: Adapt, tell: &mut impl FnMut(News)) -> Result<Made, Failure> {
         let file = asked.output.as_path().to_owned();
         let done = Done::at(with_ending(&file, "done"), &asked);
@@ -256,7 +256,7 @@ impl Learning {
         Ok(Made { file, done, adapted })
     }
 
-    /// Removes all that an interruption could need.
+    /// Removes the files that are kept for an interruption.
     fn clear(&self, folder: &Path) {
         for own in [folder.to_owned(), folder.with_extension("remembering")] {
             let _ = std::fs::remove_dir_all(own);
@@ -306,7 +306,7 @@ impl Learning {
     }
 }
 
-/// What an engine made, with what it says of it.
+/// An adapter that an engine wrote, and the engine's report.
 struct Made {
     file: PathBuf,
     done: Done,
@@ -318,9 +318,9 @@ struct Made {
 struct Comparing<'a> {
     kinds: [Vec<(Job, &'a str)>; 3],
     listener: Listener<'a>,
-    /// Without an adapter, once it is known.
+    /// The comparisons without an adapter; empty until the first form is tried.
     before: Vec<Vec<Comparison>>,
-    /// The latest that was tried with all that was learnt.
+    /// Those of the latest form that was tried at full strength.
     whole: Option<AdapterFigures>,
     /// The one with the fewest wrong corrections among those with which nothing gets worse.
     best: Option<(Form, AdapterFile, AdapterFigures)>,
@@ -363,7 +363,7 @@ impl<'a> Comparing<'a> {
         self.best.as_ref().is_some_and(|(_, _, figures)| figures.corrections.after == 0)
     }
 
-    /// Compares what is remembered, unless that was done before what followed was interrupted.
+    /// Compares the remembered corrections, unless an earlier run that was interrupted later has done so.
     async fn try_remembered(&mut self, made: &Made, tell: &mut impl FnMut(News)) -> Result<(), Failure> {
         let path = with_ending(&made.file, "figures");
         let known = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -535,7 +535,7 @@ fn is_better(figures: &AdapterFigures) -> bool {
     is_better && is_no_worse(&figures.others) && is_no_worse(&figures.learnt)
 }
 
-/// That of what was learnt.
+/// An adapter in one of its forms.
 fn taken(candidate: &Path, form: Form) -> Result<AdapterFile, Failure> {
     let mut file = AdapterFile::read(candidate)
         .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate))?;
@@ -545,7 +545,7 @@ fn taken(candidate: &Path, form: Form) -> Result<AdapterFile, Failure> {
     Ok(file)
 }
 
-/// A path with one ending more.
+/// The path with another extension appended.
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(".");

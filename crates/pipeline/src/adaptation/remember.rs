@@ -1,5 +1,5 @@
-//! What a model writes of the lessons before it learns, and its states there: corrections are remembered without
-//! any training.
+//! Corrections are remembered without training: the unchanged model transcribes the lessons, and where its words
+//! were corrected the decoder's state is kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -117,7 +117,7 @@ fn listen(
         listener.heard.settle();
         done += corrections.len();
     }
-    // So are the words that were mistaken for the corrected ones, where they are right.
+    // Words that the model wrote in place of corrected ones are heard alone as well, in lessons where they are right.
     let rest = [others_joined, alone(&listener.with_mistaken_words(&others))].concat();
     let to_hear = corrections.len() + rest.len();
     let mut kept = Instant::now();
@@ -138,7 +138,8 @@ fn listen(
     Ok(listener.heard.remembered())
 }
 
-/// How far it is, for an interruption: behind the corrected lessons.
+/// A checkpoint: how many windows were heard, and what is known of the corrections. It is written once all corrected
+/// lessons were heard.
 #[derive(Debug, Serialize, Deserialize)]
 struct Place {
     /// What was asked for.
@@ -146,7 +147,7 @@ struct Place {
     /// Windows that were heard.
     heard: usize,
     corrected: Vec<RememberedCorrection>,
-    /// Of the corrections.
+    /// The states of `corrected`, which its serialization leaves out.
     states: Vec<Vec<f32>>,
 }
 
@@ -158,7 +159,7 @@ impl Place {
         Self { request: request.to_owned(), heard, corrected: corrected.to_vec(), states }
     }
 
-    /// `None`: nothing of the same was heard yet.
+    /// `None`: there is no checkpoint of this request.
     fn read(folder: &Path, request: &str) -> Option<Self> {
         let place: Self = serde_json::from_slice(&fs::read(folder.join(Self::FILE)).ok()?).ok()?;
         (place.request == request && place.states.len() == place.corrected.len()).then_some(place)
@@ -225,7 +226,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Lessons in which a word is said that was written in place of a corrected one, a few for each.
+    /// Lessons that rightly have a word which the model elsewhere wrote in place of a corrected one; a few for each word.
     fn with_mistaken_words(&self, lessons: &[usize]) -> Vec<usize> {
         /// For each word.
         const MOST: usize = 12;

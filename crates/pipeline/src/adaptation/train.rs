@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
         trained
     }
 
-    /// An adapter of what is remembered, without training; there is no file where that is nothing.
+    /// Writes an adapter of remembered corrections, without training. Where there are none, no file is written.
     fn remember(&mut self, at: &DeviceContext, state: &LadderState) -> Result<Adapted, Broken> {
         let asked = self.asked;
         let Self { material, control, emit, snapshot, .. } = self;
@@ -354,7 +354,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Writes the adapter, and removes what is left of the way to it: it takes room alone.
+    /// Writes the adapter, then removes the checkpoints and sounds, which are no longer needed.
     fn write(&self, file: &AdapterFile) -> Result<(), Failure> {
         file.write().map_err(|error| unwritable(&file.path, &error))?;
         let _ = std::fs::remove_dir_all(self.asked.folder.as_path());

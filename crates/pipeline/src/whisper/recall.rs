@@ -1,8 +1,8 @@
-//! Corrections that are remembered: where the decoder is in a state like one in which its words were corrected,
-//! the user's words stand in their place.
+//! Remembered corrections: where the decoder is in a state similar to one in which its words were corrected,
+//! the user's words are written instead.
 //!
-//! Nothing but the text of those words changes. What the model goes on with is its own text, so that a word it
-//! does not know can't mislead it about what follows.
+//! Only the text of those words changes. The model itself goes on from its own text, so that a word that it does
+//! not know can't mislead it about what follows.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use transcript::edit::{compare_words, words_between_punctuation};
 
 use super::timing::{AlignedWord, Recalled};
 
-/// A state that is less like a corrected one than this, as a cosine, is not taken for it. Measured on words of a
-/// corpus; where little was right that it could be compared with, this alone protects other words.
+/// The least cosine between a state and that of a correction for the correction to be written. Where few right words
+/// were heard, this alone protects other words (docs/measurements.md).
 const LEAST: f32 = 0.7;
 
-/// A state must be more like the corrected one than that of any word that was right, by so much.
+/// By how much that cosine must exceed the greatest one between the correction and any word that was right.
 const MARGIN: f32 = 0.05;
 
-/// A word between white space, as aligned words make it.
+/// A word between white space, which may be several aligned words.
 struct Spoken {
-    /// The first to the last of them that has letters or digits.
+    /// From the first to the last of its aligned words with letters or digits.
     aligned: Range<usize>,
     /// Without punctuation around it.
     text: String,
 }
 
-/// Aligned words joined to those between white space.
+/// The words between white space.
 fn spoken(words: &[AlignedWord]) -> Vec<Spoken> {
     let begins = |word: &AlignedWord| word.text.starts_with(char::is_whitespace);
     let is_word = |word: &AlignedWord| word.text.chars().any(char::is_alphanumeric);
@@ -44,7 +44,8 @@ fn spoken(words: &[AlignedWord]) -> Vec<Spoken> {
     found
 }
 
-/// Has words of a passage as the user corrected them where the model heard the same before.
+/// Writes the user's words where the decoder's state is similar to that of a remembered correction. `words` are those of a
+/// passage.
 pub fn recall(remembered: &[RememberedCorrection], language: &str, words: &mut Vec<AlignedWord>) {
     let spoken = spoken(words);
     let mut at = 0;
@@ -88,7 +89,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The corrected word as it stands here: with a capital or without as what was heard, and in the possessive.
+/// The corrected word with the capital and the possessive ending of what was heard here.
 /// `is_same`: the same words are heard, perhaps in another case; `is_first`: a passage begins with them.
 fn as_here(known: &RememberedCorrection, here: &[Spoken], is_same: bool, is_first: bool) -> String {
     let is_upper = |text: &str| text.starts_with(char::is_uppercase);
@@ -135,7 +136,7 @@ pub fn with_recalled(written: &str, words: &[AlignedWord]) -> String {
             Some(Recalled { heard, word }) => (heard.as_str(), word.as_str()),
             None => (word.text.trim(), word.text.trim()),
         };
-        // Punctuation of the passage beside this one may be at a word.
+        // A word may have punctuation that belongs to the next passage.
         let Some(at) = rest.find(heard) else { continue };
         text.push_str(&rest[..at]);
         text.push_str(word);
@@ -149,7 +150,7 @@ pub fn with_recalled(written: &str, words: &[AlignedWord]) -> String {
 /// are right.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// `least` is what is known of it so far.
+    /// Their `least` counts the right words that were compared so far.
     pub corrected: Vec<RememberedCorrection>,
     /// States before right words that were not compared with the corrected ones yet.
     right: Vec<Vec<f32>>,
@@ -188,7 +189,8 @@ impl Heard {
         }
     }
 
-    /// Keeps what was corrected apart from what is right. Corrections that are heard later are not compared with it.
+    /// Raises the `least` of each correction above its similarity with the right words heard since the last call. Corrections
+    /// that are heard later are not compared with these words.
     pub fn settle(&mut self) {
         let right = std::mem::take(&mut self.right);
         for RememberedCorrection { state, least, .. } in &mut self.corrected {
@@ -205,7 +207,7 @@ impl Heard {
     /// What is to be remembered: corrections whose state is unlike that of each word that was right.
     pub fn remembered(mut self) -> Vec<RememberedCorrection> {
         self.settle();
-        // The state itself is no more like it than 1.
+        // No cosine exceeds 1: these could never be recalled.
         self.corrected.into_iter().filter(|known| known.least < 1.0).collect()
     }
 }

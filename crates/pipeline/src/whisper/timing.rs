@@ -29,7 +29,7 @@ pub struct AlignedWord {
     pub recalled: Option<Recalled>,
 }
 
-/// A correction of the user that is written in place of what a model heard, both without punctuation around them.
+/// A correction of the user in place of what the model wrote, both without punctuation around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
     /// What the model wrote.

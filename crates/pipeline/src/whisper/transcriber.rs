@@ -230,7 +230,7 @@ impl Transcriber<'_> {
         // Before word times move the ends: they tend to end early.
         let text_end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
         if !self.settings.word_times && self.recalls() {
-            // For the text alone: the times stay those that were written.
+            // Words are needed for recalling alone: the times stay those of the time tokens.
             word_times.clone().add(&self.model.vocabulary, words, &mut passages, seek);
             passages.iter_mut().for_each(Passage::take_written);
         } else if self.settings.word_times {
