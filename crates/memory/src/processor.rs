@@ -9,14 +9,21 @@ pub fn has_vnni_512() -> bool {
     return false;
 }
 
-/// Whether it does so in vectors of 256 bits: AVX2, FMA, F16C and AVX-VNNI, for which kernels of `models` are compiled as
-/// for those of [`has_vnni_512`].
+/// Whether it does so in vectors of 256 bits: AVX-VNNI and what [`has_avx2`] says.
 pub fn has_vnni_256() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return has_avx2() && is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Whether it has AVX2, FMA and F16C, for which kernels of `models` are compiled as for those of [`has_vnni_512`]. They
+/// multiply numbers of 8 bits in vectors of 16.
+pub fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("f16c")
-        && is_x86_feature_detected!("avxvnni");
+        && is_x86_feature_detected!("f16c");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }
@@ -29,7 +36,12 @@ pub fn multiplies_in_bf16() -> bool {
     return false;
 }
 
+/// Whether it multiplies numbers of 8 bits in vectors of any width.
+pub fn has_vnni() -> bool {
+    has_vnni_512() || has_vnni_256()
+}
+
 /// Whether it multiplies numbers of 8 bits faster than those of 32.
 pub fn multiplies_in_eight_bits() -> bool {
-    has_vnni_512() || has_vnni_256()
+    has_vnni_512() || has_avx2()
 }

@@ -4,9 +4,11 @@
 //! which are computed anew for each window, and its distances are rounded here.
 //!
 //! Many rows, as in an encoder, are computed four to five times as fast as in 32 bits with AVX-512 VNNI, in vectors of 256
-//! bits two to three times. Few rows, as in a step of a decoder, are bound by memory: converting each weight to 32 bits
+//! bits two to three times, with AVX2 alone once and a half. Few rows, as in a step of a decoder, are bound by memory: converting each weight to 32 bits
 //! would take longer than reading it.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod kernels;
 
 use std::fmt;
@@ -48,24 +50,45 @@ pub struct RoundedRows {
     values: Vec<i8>,
     /// For each block its scale, and 128 times the sum of its values, which the weights' offset adds to a product.
     blocks: Vec<(f32, i32)>,
+    /// For kernels that multiply in 16 bits: of each four values the first and the third, then the second and the fourth,
+    /// the earlier one in the lower half.
+    pairs: Vec<[i32; 2]>,
 }
 
 impl RoundedRows {
     /// Those of the `part` of the rows of `x`, of `width` numbers each; their scales are multiplied by `scale`.
-    fn set(&mut self, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
-        let Self { values, blocks } = self;
+    fn set(&mut self, kernel: Kernel, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
+        let Self { values, blocks, pairs } = self;
         values.resize(x.len() / width * padded(part.len()), 0);
         blocks.resize(values.len() / BLOCK, (0.0, 0));
         vectorised(Rounding { values, blocks, x, width, part, scale });
+        if kernel.multiplies_pairs() {
+            pairs.clear();
+            pairs.extend(values.as_chunks::<4>().0.iter().map(|four| paired(four.map(i16::from))));
+        }
     }
 
-    /// As [`set`](Self::set), and behind all rows what rounding left of each, rounded too.
-    fn set_fine(&mut self, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
-        let Self { values, blocks } = self;
-        values.resize(2 * (x.len() / width) * padded(part.len()), 0);
-        blocks.resize(values.len() / BLOCK, (0.0, 0));
-        vectorised(FineRounding { values, blocks, x, width, part, scale });
+    /// As [`set`](Self::set) in about 16 bits: behind all rows is what rounding left of each, rounded too, unless the kernel
+    /// multiplies in 16 bits.
+    fn set_fine(&mut self, kernel: Kernel, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
+        let Self { values, blocks, pairs } = self;
+        let numbers = kernel.fine_rows() * (x.len() / width) * padded(part.len());
+        blocks.resize(numbers / BLOCK, (0.0, 0));
+        if kernel.multiplies_pairs() {
+            pairs.resize(numbers / 4, [0; 2]);
+            vectorised(PairRounding { pairs, blocks, x, width, part, scale });
+        } else {
+            values.resize(numbers, 0);
+            vectorised(FineRounding { values, blocks, x, width, part, scale });
+        }
     }
+}
+
+/// As [`RoundedRows::pairs`] has them.
+#[inline(always)]
+fn paired([a, b, c, d]: [i16; 4]) -> [i32; 2] {
+    let pair = |low: i16, high: i16| i32::from(low.cast_unsigned()) | i32::from(high) << 16;
+    [pair(a, c), pair(b, d)]
 }
 
 /// What a thread keeps from one [`EightBitMatrix::fine_scaled_product`] to the next.
@@ -171,13 +194,19 @@ impl EightBitMatrix {
     /// # Panics
     /// Where the lengths don't fit.
     pub fn fine_product(&self, x: &[f32]) -> Vec<f32> {
+        self.fine_product_with(Kernel::of_this_processor(), x)
+    }
+
+    fn fine_product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
         let (rows, columns) = self.shape();
         assert!(x.len().is_multiple_of(columns.max(1)));
         let count = x.len() / columns.max(1);
-        if is_few(2 * count) {
+        let computed = kernel.fine_rows() * count;
+        if is_few(computed) {
             let mut rounded = RoundedRows::default();
-            rounded.set_fine(x, columns.max(1), 0..columns, 1.0);
-            let mut products = self.product_by_panels(Kernel::of_this_processor(), &rounded, 2 * count);
+            rounded.set_fine(kernel, x, columns.max(1), 0..columns, 1.0);
+            let mut products = self.product_by_panels(kernel, &rounded, computed);
+            // There is no rest where the kernel multiplies in 16 bits.
             let (whole, rest) = products.split_at_mut(count * rows);
             whole.iter_mut().zip(rest).for_each(|(whole, rest)| *whole += *rest);
             products.truncate(count * rows);
@@ -185,7 +214,7 @@ impl EightBitMatrix {
             return products;
         }
         product_by_rows(x, (rows, columns), |scratch, out, x| {
-            self.fine_scaled_product(scratch, out, (x, columns, 0..columns), 1.0);
+            self.fine_scaled_product_with(kernel, scratch, out, (x, columns, 0..columns), 1.0);
         })
     }
 
@@ -195,7 +224,7 @@ impl EightBitMatrix {
         let count = x.len() / columns.max(1);
         if is_few(count) {
             let mut rounded = RoundedRows::default();
-            rounded.set(x, columns.max(1), 0..columns, 1.0);
+            rounded.set(kernel, x, columns.max(1), 0..columns, 1.0);
             return self.product_by_panels(kernel, &rounded, count);
         }
         product_by_rows(x, (rows, columns), |scratch, out, x| {
@@ -273,6 +302,17 @@ impl EightBitMatrix {
     /// Where the lengths don't fit.
     pub fn fine_scaled_product(
         &self,
+        scratch: &mut FineScratch,
+        out: &mut [f32],
+        (x, width, part): (&[f32], usize, Range<usize>),
+        scale: f32,
+    ) {
+        self.fine_scaled_product_with(Kernel::of_this_processor(), scratch, out, (x, width, part), scale);
+    }
+
+    fn fine_scaled_product_with(
+        &self,
+        kernel: Kernel,
         FineScratch { rounded, products }: &mut FineScratch,
         out: &mut [f32],
         (x, width, part): (&[f32], usize, Range<usize>),
@@ -283,9 +323,13 @@ impl EightBitMatrix {
             return out.fill(0.0);
         }
         for (out, x) in out.chunks_mut(MOST_FINE_ROWS * self.rows).zip(x.chunks(MOST_FINE_ROWS * width)) {
-            rounded.set_fine(x, width, part.clone(), scale);
+            rounded.set_fine(kernel, x, width, part.clone(), scale);
+            if kernel.fine_rows() == 1 {
+                self.rows_times_all_panels(kernel, out, rounded);
+                continue;
+            }
             products.resize(2 * out.len(), 0.0);
-            self.rows_times_all_panels(Kernel::of_this_processor(), products, rounded);
+            self.rows_times_all_panels(kernel, products, rounded);
             let (whole, rest) = products.split_at(out.len());
             out.iter_mut().zip(whole.iter().zip(rest)).for_each(|(out, (whole, rest))| *out = whole + rest);
         }
@@ -303,7 +347,7 @@ impl EightBitMatrix {
         if out.is_empty() || self.columns == 0 {
             return out.fill(0.0);
         }
-        scratch.set(x, width, part, scale);
+        scratch.set(kernel, x, width, part, scale);
         self.rows_times_all_panels(kernel, out, scratch);
     }
 
@@ -400,6 +444,40 @@ impl vectorised::Kernel for FineRounding<'_> {
     }
 }
 
+/// As [`Rounding`] to 16 bits, in the order of [`RoundedRows::pairs`].
+struct PairRounding<'a> {
+    pairs: &'a mut [[i32; 2]],
+    blocks: &'a mut [(f32, i32)],
+    x: &'a [f32],
+    width: usize,
+    part: Range<usize>,
+    scale: f32,
+}
+
+impl vectorised::Kernel for PairRounding<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        /// The largest value: as large as the sums of a block's products with weights of 8 bits allow, and a multiple of 127.
+        const LARGEST: f32 = 32512.0;
+        let mut places = self.pairs.as_chunks_mut::<{ BLOCK / 4 }>().0.iter_mut().zip(self.blocks);
+        for x in self.x.chunks_exact(self.width) {
+            for x in x[self.part.clone()].chunks(BLOCK) {
+                let mut block = [0.0; BLOCK];
+                block[..x.len()].copy_from_slice(x);
+                let Some((pairs, of_block)) = places.next() else { return };
+                let scale = largest(&block) / LARGEST;
+                let inverse = inverse(scale);
+                let values = block.map(|x| rounded(x * inverse) as i16);
+                let sum: i32 = values.iter().map(|value| i32::from(*value)).sum();
+                *of_block = (scale * self.scale, 128 * sum);
+                for (pairs, four) in pairs.iter_mut().zip(values.as_chunks::<4>().0) {
+                    *pairs = paired(*four);
+                }
+            }
+        }
+    }
+}
+
 /// Rounds a block and returns what belongs to it in [`RoundedRows::blocks`].
 #[inline(always)]
 fn round_block(values: &mut [i8; BLOCK], x: &[f32; BLOCK], factor: f32) -> (f32, i32) {
@@ -474,12 +552,16 @@ mod tests {
         EightBitMatrix::convert(Precision::F32, &bytes, shape).unwrap()
     }
 
+    fn all_kernels() -> Vec<Kernel> {
+        [vec![Kernel::Plain], Kernel::of_this_machine()].concat()
+    }
+
     /// The kernels of this processor, all of them bit by bit; a row alone and among others.
     #[test]
     fn kernels_compute_the_same_numbers() {
         let kernels = Kernel::of_this_machine();
         if !memory::processor::multiplies_in_eight_bits() {
-            println!("skipped: this processor has no VNNI");
+            println!("skipped: this processor has no AVX2");
         }
         for (count, rows, columns) in [(1, 1, 32), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {
             let x = numbers(count * columns, 2);
@@ -515,7 +597,7 @@ mod tests {
     /// the exact ones, and a row's the same among others as alone.
     #[test]
     fn factors_that_are_rounded_here_give_products_near_the_exact_ones() {
-        let kernels = [vec![Kernel::Plain], Kernel::of_this_machine()].concat();
+        let kernels = all_kernels();
         for (count, rows, width, part) in
             [(1, 1, 8, 0..8), (7, 50, 80, 16..80), (13, 33, 200, 7..108), (200, 1500, 64, 0..64)]
         {
@@ -560,14 +642,16 @@ mod tests {
         for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (200, 70, 96)] {
             let (weights, x) = (numbers(rows * columns, 1), numbers(count * columns, 2));
             let matrix = matrix_of(&weights, (rows, columns));
-            let found = matrix.fine_product(&x);
-            for (number, found) in found.iter().enumerate() {
-                let (row, x) = (matrix.row(number % rows), &x[number / rows * columns..][..columns]);
-                let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                assert!((f64::from(*found) - exact).abs() < 1e-5, "{found}, not {exact}");
+            for kernel in all_kernels() {
+                let found = matrix.fine_product_with(kernel, &x);
+                for (number, found) in found.iter().enumerate() {
+                    let (row, x) = (matrix.row(number % rows), &x[number / rows * columns..][..columns]);
+                    let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                    assert!((f64::from(*found) - exact).abs() < 1e-5, "{kernel:?}: {found}, not {exact}");
+                }
+                let alone = matrix.fine_product_with(kernel, &x[(count - 1) * columns..]);
+                assert_eq!(alone, found[(count - 1) * rows..], "{kernel:?}");
             }
-            let alone = matrix.fine_product(&x[(count - 1) * columns..]);
-            assert_eq!(alone, found[(count - 1) * rows..]);
         }
     }
 
@@ -579,12 +663,18 @@ mod tests {
         {
             let (w, x) = (numbers(rows * width, 1), numbers(count * width, 2));
             let matrix = EightBitMatrix::of_rows(&w, width, part.clone());
-            let mut found = vec![f32::NAN; count * rows];
-            matrix.fine_scaled_product(&mut scratch, &mut found, (&x, width, part.clone()), 0.5);
-            for (number, found) in found.iter().enumerate() {
-                let (row, x) = (matrix.row(number % rows), &x[number / rows * width..][part.clone()]);
-                let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                assert!((f64::from(*found) - 0.5 * exact).abs() < 1e-5, "{found}, not half of {exact}");
+            for kernel in all_kernels() {
+                let mut found = vec![f32::NAN; count * rows];
+                let x = (&x[..], width, part.clone());
+                matrix.fine_scaled_product_with(kernel, &mut scratch, &mut found, x.clone(), 0.5);
+                for (number, found) in found.iter().enumerate() {
+                    let (row, x) = (matrix.row(number % rows), &x.0[number / rows * width..][part.clone()]);
+                    let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                    assert!(
+                        (f64::from(*found) - 0.5 * exact).abs() < 1e-5,
+                        "{kernel:?}: {found}, not {exact}"
+                    );
+                }
             }
         }
     }
@@ -612,7 +702,9 @@ mod tests {
             (f32::NAN, f32::is_nan),
             (f32::INFINITY, |found| !found.is_finite()),
         ] {
-            for found in [matrix.product(&vec![value; columns]), matrix.fine_product(&vec![value; columns])] {
+            let x = vec![value; columns];
+            let fine = all_kernels().into_iter().map(|kernel| matrix.fine_product_with(kernel, &x));
+            for found in fine.chain([matrix.product(&x)]) {
                 assert!(found.iter().all(|found| is_expected(*found)), "{value}: {found:?}");
             }
         }

@@ -5,14 +5,20 @@ use half::f16;
 #[cfg(target_arch = "x86_64")]
 use memory::processor;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::{RoundedRows, WeightBlock};
 use crate::panels::{BLOCK, PANEL};
 
 /// Ways to compute the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernel {
+    /// AVX-512 VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    /// Without VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// Number by number, for tests.
@@ -21,15 +27,19 @@ pub(super) enum Kernel {
 
 impl Kernel {
     #[cfg(target_arch = "x86_64")]
+    const FASTEST_FIRST: [Self; 3] = [Self::Avx512, Self::AvxVnni, Self::Avx2];
+
+    #[cfg(target_arch = "x86_64")]
     pub fn of_this_processor() -> Self {
-        [Self::Avx512, Self::Avx2].into_iter().find(|kernel| kernel.runs_here()).unwrap_or(Self::Plain)
+        Self::FASTEST_FIRST.into_iter().find(|kernel| kernel.runs_here()).unwrap_or(Self::Plain)
     }
 
     #[cfg(target_arch = "x86_64")]
     fn runs_here(self) -> bool {
         match self {
             Self::Avx512 => processor::has_vnni_512(),
-            Self::Avx2 => processor::has_vnni_256(),
+            Self::AvxVnni => processor::has_vnni_256(),
+            Self::Avx2 => processor::has_avx2(),
             Self::Plain => true,
         }
     }
@@ -43,9 +53,22 @@ impl Kernel {
     #[cfg(test)]
     pub fn of_this_machine() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
-        return [Self::Avx512, Self::Avx2].into_iter().filter(|kernel| kernel.runs_here()).collect();
+        return Self::FASTEST_FIRST.into_iter().filter(|kernel| kernel.runs_here()).collect();
         #[cfg(not(target_arch = "x86_64"))]
         return Vec::new();
+    }
+
+    /// Whether it reads [`RoundedRows::pairs`].
+    pub fn multiplies_pairs(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self == Self::Avx2;
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
+    }
+
+    /// The rows that it computes of a row of activations of 16 bits.
+    pub fn fine_rows(self) -> usize {
+        if self.multiplies_pairs() { 1 } else { 2 }
     }
 
     /// Writes to `out`, in rows of `width`, the products of rows of activations with a panel.
@@ -54,6 +77,9 @@ impl Kernel {
             // SAFETY: a kernel is chosen where the processor has what its functions enable.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => unsafe { avx512::rows_times_panel(out, width, x, panel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => unsafe { avx_vnni::rows_times_panel(out, width, x, panel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2::rows_times_panel(out, width, x, panel) },
@@ -226,7 +252,7 @@ kernel!(
 );
 #[cfg(target_arch = "x86_64")]
 kernel!(
-    avx2, "avx2,fma,f16c,avxvnni", lanes: 8, vectors: 2, rows: 3, __m256, _mm256_setzero_ps, _mm256_set1_ps,
+    avx_vnni, "avx2,fma,f16c,avxvnni", lanes: 8, vectors: 2, rows: 3, __m256, _mm256_setzero_ps, _mm256_set1_ps,
     _mm256_set1_epi32, _mm_loadu_si128, _mm256_cvtph_ps, _mm256_loadu_si256 as __m256i, _mm256_storeu_ps, _mm256_dpbusd_avx_epi32,
     _mm256_cvtepi32_ps, _mm256_mul_ps, _mm256_fmadd_ps
 );
