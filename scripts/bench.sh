@@ -13,7 +13,8 @@ printf '%s\n' \
     '| model | precision | encoder ms | GFLOP/s | share of the matrix peak | greedy ms per token after 10 | after 200 | ratio | 5 beams ms per step | times real time, greedy | 5 beams | peak MB |' \
     '|-|-|-|-|-|-|-|-|-|-|-|-|'
 # recorded SIZE PRECISION: the least share of the peak in 32 bits that is no step back, in percent: three quarters of
-# the least that an idle machine reached in several runs. In 8 bits that needs a processor with VNNI, in 16 one with AVX-512 BF16.
+# the least that an idle machine reached in several runs. In 8 bits more is
+# reached with VNNI, in 16 with AVX-512 BF16.
 recorded() {
     case $1-$2 in
     tiny-f32) echo 60 ;;
@@ -22,8 +23,8 @@ recorded() {
     tiny-bf16) $bf16 && echo 85 || echo 60 ;;
     base-bf16) $bf16 && echo 86 || echo 60 ;;
     *-bf16) $bf16 && echo 102 || echo 60 ;;
-    tiny-q8_0) $vnni && echo 98 || echo 50 ;;
-    base-q8_0) $vnni && echo 109 || echo 58 ;;
+    tiny-q8_0) $vnni && echo 98 || echo 60 ;;
+    base-q8_0) $vnni && echo 109 || echo 64 ;;
     *-q8_0) $vnni && echo 138 || echo 60 ;;
     esac
 }

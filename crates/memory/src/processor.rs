@@ -9,7 +9,7 @@ pub fn has_vnni_512() -> bool {
     return false;
 }
 
-/// Whether it does so in vectors of 256 bits: AVX-VNNI and what [`has_avx2`] says.
+/// Whether it does so in vectors of 256 bits: AVX-VNNI and what [`has_avx2`] looks for, as for [`has_vnni_512`].
 pub fn has_vnni_256() -> bool {
     #[cfg(target_arch = "x86_64")]
     return has_avx2() && is_x86_feature_detected!("avxvnni");
@@ -17,8 +17,8 @@ pub fn has_vnni_256() -> bool {
     return false;
 }
 
-/// Whether it has AVX2, FMA and F16C, for which kernels of `models` are compiled as for those of [`has_vnni_512`]. They
-/// multiply numbers of 8 bits in vectors of 16.
+/// Whether it has AVX2, FMA and F16C. A kernel of `models` that widens numbers of 8 bits to 16 is compiled for exactly
+/// these, and is unsound where one of them is not looked for.
 pub fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2")
@@ -36,7 +36,7 @@ pub fn multiplies_in_bf16() -> bool {
     return false;
 }
 
-/// Whether it multiplies numbers of 8 bits in vectors of any width.
+/// Whether it has instructions for products of 8 bits, in vectors of 512 or of 256 bits.
 pub fn has_vnni() -> bool {
     has_vnni_512() || has_vnni_256()
 }

@@ -4,7 +4,7 @@
 //! which are computed anew for each window, and its distances are rounded here.
 //!
 //! Many rows, as in an encoder, are computed four to five times as fast as in 32 bits with AVX-512 VNNI, in vectors of 256
-//! bits two to three times, with AVX2 alone once and a half. Few rows, as in a step of a decoder, are bound by memory: converting each weight to 32 bits
+//! bits two to three times, with AVX2 alone up to one and a half times. Few rows, as in a step of a decoder, are bound by memory: converting each weight to 32 bits
 //! would take longer than reading it.
 
 #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,8 @@ const BLOCK_BYTES: usize = 2 + BLOCK;
 const STEP: usize = 4 * PANEL;
 /// Up to so many rows, threads share the columns of a product whatever their number.
 const FEW_ROWS: usize = 64;
-/// Rows of activations of 16 bits that are multiplied together: bounds what a thread keeps of a large vocabulary's logits.
+/// Rows of activations of 16 bits that are multiplied together: bounds what a thread keeps of a large vocabulary's logits
+/// where each takes two products.
 const MOST_FINE_ROWS: usize = 4 * ROWS_TOGETHER;
 /// Weights that a thread takes at a time where there are few rows of activations: some microseconds of work.
 const WEIGHTS_PER_TASK: usize = 1 << 16;
@@ -50,45 +51,50 @@ pub struct RoundedRows {
     values: Vec<i8>,
     /// For each block its scale, and 128 times the sum of its values, which the weights' offset adds to a product.
     blocks: Vec<(f32, i32)>,
-    /// For kernels that multiply in 16 bits: of each four values the first and the third, then the second and the fourth,
-    /// the earlier one in the lower half.
-    pairs: Vec<[i32; 2]>,
+    /// For kernels that multiply in 16 bits, which don't read `values`: of each four numbers of a row the first and the
+    /// third, then the second and the fourth.
+    pairs: Vec<[[i16; 2]; 2]>,
 }
 
 impl RoundedRows {
     /// Those of the `part` of the rows of `x`, of `width` numbers each; their scales are multiplied by `scale`.
     fn set(&mut self, kernel: Kernel, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
-        let Self { values, blocks, pairs } = self;
-        values.resize(x.len() / width * padded(part.len()), 0);
-        blocks.resize(values.len() / BLOCK, (0.0, 0));
-        vectorised(Rounding { values, blocks, x, width, part, scale });
+        let numbers = x.len() / width * padded(part.len());
         if kernel.multiplies_pairs() {
-            pairs.clear();
-            pairs.extend(values.as_chunks::<4>().0.iter().map(|four| paired(four.map(i16::from))));
+            return self.set_pairs(numbers, LARGEST, x, (width, part), scale);
         }
+        let Self { values, blocks, .. } = self;
+        values.resize(numbers, 0);
+        blocks.resize(numbers / BLOCK, (0.0, 0));
+        vectorised(Rounding { values, blocks, x, width, part, scale });
     }
 
     /// As [`set`](Self::set) in about 16 bits: behind all rows is what rounding left of each, rounded too, unless the kernel
     /// multiplies in 16 bits.
     fn set_fine(&mut self, kernel: Kernel, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
-        let Self { values, blocks, pairs } = self;
-        let numbers = kernel.fine_rows() * (x.len() / width) * padded(part.len());
-        blocks.resize(numbers / BLOCK, (0.0, 0));
+        let numbers = x.len() / width * padded(part.len());
         if kernel.multiplies_pairs() {
-            pairs.resize(numbers / 4, [0; 2]);
-            vectorised(PairRounding { pairs, blocks, x, width, part, scale });
-        } else {
-            values.resize(numbers, 0);
-            vectorised(FineRounding { values, blocks, x, width, part, scale });
+            return self.set_pairs(numbers, LARGEST_FINE, x, (width, part), scale);
         }
+        let Self { values, blocks, .. } = self;
+        values.resize(2 * numbers, 0);
+        blocks.resize(2 * numbers / BLOCK, (0.0, 0));
+        vectorised(FineRounding { values, blocks, x, width, part, scale });
     }
-}
 
-/// As [`RoundedRows::pairs`] has them.
-#[inline(always)]
-fn paired([a, b, c, d]: [i16; 4]) -> [i32; 2] {
-    let pair = |low: i16, high: i16| i32::from(low.cast_unsigned()) | i32::from(high) << 16;
-    [pair(a, c), pair(b, d)]
+    fn set_pairs(
+        &mut self,
+        numbers: usize,
+        largest: f32,
+        x: &[f32],
+        (width, part): (usize, Range<usize>),
+        scale: f32,
+    ) {
+        let Self { pairs, blocks, .. } = self;
+        pairs.resize(numbers / 4, [[0; 2]; 2]);
+        blocks.resize(numbers / BLOCK, (0.0, 0));
+        vectorised(PairRounding { pairs, blocks, largest, x, width, part, scale });
+    }
 }
 
 /// What a thread keeps from one [`EightBitMatrix::fine_scaled_product`] to the next.
@@ -109,8 +115,8 @@ pub struct EightBitMatrix {
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct WeightBlock {
-    /// Four weights of every column, then the next four. 128 is added to each, since the instruction takes one unsigned
-    /// factor.
+    /// Four weights of every column, then the next four. 128 is added to each, since VNNI's instruction takes one unsigned
+    /// factor; without it, such weights are widened without regard to a sign.
     steps: [[u8; STEP]; BLOCK / 4],
     /// One per column; zero for columns behind the last.
     scales: [f16; PANEL],
@@ -189,7 +195,8 @@ impl EightBitMatrix {
         self.product_with(Kernel::of_this_processor(), x)
     }
 
-    /// As [`product`](Self::product), activations having about 16 bits: what rounding them to 8 leaves is multiplied too.
+    /// As [`product`](Self::product), activations having about 16 bits: where the kernel multiplies in 8, what rounding to 8
+    /// leaves is multiplied too.
     ///
     /// # Panics
     /// Where the lengths don't fit.
@@ -384,6 +391,10 @@ struct Rounding<'a> {
 
 /// A number that leaves no bits for fractions when it is added: what is added is rounded, ties to even.
 const ROUNDER: f32 = 1.5 * (1u32 << 23) as f32;
+/// What the largest number of a block becomes in 8 bits.
+const LARGEST: f32 = 127.0;
+/// The same in 16 bits, less than they hold, so that rounding can't exceed them.
+const LARGEST_FINE: f32 = 32512.0;
 /// Below this a scale has no finite inverse.
 const LEAST_SCALE: f32 = 1e-30;
 
@@ -444,10 +455,12 @@ impl vectorised::Kernel for FineRounding<'_> {
     }
 }
 
-/// As [`Rounding`] to 16 bits, in the order of [`RoundedRows::pairs`].
+/// As [`Rounding`], in the order of [`RoundedRows::pairs`].
 struct PairRounding<'a> {
-    pairs: &'a mut [[i32; 2]],
+    pairs: &'a mut [[[i16; 2]; 2]],
     blocks: &'a mut [(f32, i32)],
+    /// What the largest value of a block becomes.
+    largest: f32,
     x: &'a [f32],
     width: usize,
     part: Range<usize>,
@@ -457,31 +470,50 @@ struct PairRounding<'a> {
 impl vectorised::Kernel for PairRounding<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        /// The largest value: as large as the sums of a block's products with weights of 8 bits allow, and a multiple of 127.
-        const LARGEST: f32 = 32512.0;
         let mut places = self.pairs.as_chunks_mut::<{ BLOCK / 4 }>().0.iter_mut().zip(self.blocks);
         for x in self.x.chunks_exact(self.width) {
-            for x in x[self.part.clone()].chunks(BLOCK) {
-                let mut block = [0.0; BLOCK];
-                block[..x.len()].copy_from_slice(x);
-                let Some((pairs, of_block)) = places.next() else { return };
-                let scale = largest(&block) / LARGEST;
-                let inverse = inverse(scale);
-                let values = block.map(|x| rounded(x * inverse) as i16);
-                let sum: i32 = values.iter().map(|value| i32::from(*value)).sum();
-                *of_block = (scale * self.scale, 128 * sum);
-                for (pairs, four) in pairs.iter_mut().zip(values.as_chunks::<4>().0) {
-                    *pairs = paired(*four);
-                }
+            let (whole, rest) = x[self.part.clone()].as_chunks::<BLOCK>();
+            for (x, (pairs, of_block)) in whole.iter().zip(&mut places) {
+                *of_block = round_to_pairs(pairs, x, self.largest, self.scale);
+            }
+            if !rest.is_empty()
+                && let Some((pairs, of_block)) = places.next()
+            {
+                let mut x = [0.0; BLOCK];
+                x[..rest.len()].copy_from_slice(rest);
+                *of_block = round_to_pairs(pairs, &x, self.largest, self.scale);
             }
         }
     }
 }
 
+/// As [`round_block`], in the order of [`RoundedRows::pairs`].
+#[inline(always)]
+fn round_to_pairs(
+    pairs: &mut [[[i16; 2]; 2]; BLOCK / 4],
+    x: &[f32; BLOCK],
+    most: f32,
+    factor: f32,
+) -> (f32, i32) {
+    let scale = largest(x) / most;
+    let inverse = inverse(scale);
+    let mut values = [0i16; BLOCK];
+    let mut sum = 0i32;
+    for (value, x) in values.iter_mut().zip(x) {
+        *value = rounded(x * inverse) as i16;
+        // As in `round_block`.
+        sum = sum.wrapping_add(i32::from(*value));
+    }
+    for (pairs, [a, b, c, d]) in pairs.iter_mut().zip(values.as_chunks::<4>().0) {
+        *pairs = [[*a, *c], [*b, *d]];
+    }
+    (scale * factor, 128 * sum)
+}
+
 /// Rounds a block and returns what belongs to it in [`RoundedRows::blocks`].
 #[inline(always)]
 fn round_block(values: &mut [i8; BLOCK], x: &[f32; BLOCK], factor: f32) -> (f32, i32) {
-    let scale = largest(x) / 127.0;
+    let scale = largest(x) / LARGEST;
     let inverse = inverse(scale);
     let mut sum = 0i32;
     for (value, x) in values.iter_mut().zip(x) {
@@ -560,10 +592,13 @@ mod tests {
     #[test]
     fn kernels_compute_the_same_numbers() {
         let kernels = Kernel::of_this_machine();
-        if !memory::processor::multiplies_in_eight_bits() {
+        if !memory::processor::has_avx2() {
             println!("skipped: this processor has no AVX2");
         }
-        for (count, rows, columns) in [(1, 1, 32), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {
+        if !memory::processor::has_vnni() {
+            println!("skipped: this processor has no VNNI");
+        }
+        for (count, rows, columns) in [(1, 1, 32), (6, 65, 96), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {
             let x = numbers(count * columns, 2);
             let weights = matrix_of(&numbers(rows * columns, 1), (rows, columns));
             let expected = weights.product_with(Kernel::Plain, &x);
@@ -639,7 +674,7 @@ mod tests {
 
     #[test]
     fn fine_products_are_those_of_activations_that_are_not_rounded() {
-        for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (200, 70, 96)] {
+        for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (6, 65, 96), (200, 70, 96)] {
             let (weights, x) = (numbers(rows * columns, 1), numbers(count * columns, 2));
             let matrix = matrix_of(&weights, (rows, columns));
             for kernel in all_kernels() {
@@ -651,6 +686,30 @@ mod tests {
                 }
                 let alone = matrix.fine_product_with(kernel, &x[(count - 1) * columns..]);
                 assert_eq!(alone, found[(count - 1) * rows..], "{kernel:?}");
+            }
+        }
+    }
+
+    /// No sum overflows where all weights and activations are as large as they can be, also those of files, down to -128.
+    #[test]
+    fn sums_hold_the_largest_products() {
+        let columns = 4096;
+        for weight in [127i8, -127, -128] {
+            let block = [&half::f16::ONE.to_le_bytes()[..], &[weight.cast_unsigned(); BLOCK]].concat();
+            let matrix =
+                EightBitMatrix::convert(Precision::Q8_0, &block.repeat(columns / BLOCK), (1, columns))
+                    .unwrap();
+            for activation in [1.0f32, -1.0] {
+                let x = vec![activation; columns];
+                let exact = columns as f32 * f32::from(weight) * activation;
+                for kernel in all_kernels() {
+                    for found in [matrix.product_with(kernel, &x), matrix.fine_product_with(kernel, &x)] {
+                        assert!(
+                            (found[0] - exact).abs() < 1e-6 * exact.abs(),
+                            "{kernel:?}: {found:?}, not {exact}"
+                        );
+                    }
+                }
             }
         }
     }
@@ -703,9 +762,10 @@ mod tests {
             (f32::INFINITY, |found| !found.is_finite()),
         ] {
             let x = vec![value; columns];
-            let fine = all_kernels().into_iter().map(|kernel| matrix.fine_product_with(kernel, &x));
-            for found in fine.chain([matrix.product(&x)]) {
-                assert!(found.iter().all(|found| is_expected(*found)), "{value}: {found:?}");
+            for kernel in all_kernels() {
+                for found in [matrix.product_with(kernel, &x), matrix.fine_product_with(kernel, &x)] {
+                    assert!(found.iter().all(|found| is_expected(*found)), "{kernel:?}, {value}: {found:?}");
+                }
             }
         }
     }

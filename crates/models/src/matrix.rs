@@ -4,7 +4,7 @@
 //! A lower precision needs no file of its own, since matrices are quantised piece by
 //! piece as they are read. On the host, packed weights are widened as they are used and
 //! multiplied by activations of 32 bits. Where the processor has instructions for them,
-//! weights of 8 bits are multiplied in 8 bits (`eight_bits`), an encoder's of BF16 in
+//! weights of 8 bits are multiplied in 8 bits or in 16 (`eight_bits`), an encoder's of BF16 in
 //! BF16 (`bf16_matrix`). Each row of activations is rounded by itself, so that a
 //! sequence's result does not depend on how many are decoded beside it. candle's own
 //! quantised products would keep a repacked copy of every matrix. On a GPU they

@@ -14,7 +14,8 @@ pub enum AttentionPrecision {
     F32,
     /// Both factors rounded to 16 bits: for encoders whose weights are multiplied in BF16 too.
     Bf16,
-    /// Both factors rounded to 8 bits, as [`EightBitMatrix`] does: for encoders whose weights have 8 bits too.
+    /// Both factors rounded to 8 bits, as [`EightBitMatrix`] does: for encoders whose weights have 8 bits too. Whisper's
+    /// takes 32 bits where the processor has no VNNI.
     EightBits,
 }
 

@@ -1,6 +1,7 @@
-//! The kernel for processors with AVX2 that have no VNNI. Both factors are widened to 16 bits, of which an instruction
-//! multiplies sixteen pairs and adds two products each: exact, as the sum of two products of 8 bits with 9 needs 18, and
-//! twice as many as in 32 bits.
+//! The kernel for processors with AVX2 that have no VNNI. Both factors are widened to 16 bits; an instruction multiplies
+//! sixteen pairs of them and adds two products each, where one in 32 bits multiplies eight. The sums are exact: those of a
+//! block stay below 2^28 with weights up to 255 and activations of 16 bits, and what is subtracted for the weights' 128
+//! below 2^27.
 
 use std::arch::x86_64::{
     __m256, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi32, _mm256_and_si256,
@@ -23,9 +24,10 @@ const ROWS: usize = 4;
 /// Steps of a block, each of which multiplies four values of a row.
 const STEPS: usize = BLOCK / 4;
 
-/// Up to so many rows, as in a step of a decoder, weights come from memory, and computing waits for them unless they are asked
-/// for [`AHEAD`] blocks before. Of more rows the second ones find a panel in the cache.
+/// Up to so many rows, as in a step of a decoder, weights come from memory. Of more rows, all but the first find a panel in
+/// the cache.
 const FROM_MEMORY: usize = 8;
+/// Blocks that are fetched ahead from memory.
 const AHEAD: usize = 8;
 
 /// As [`Kernel::rows_times_panel`](super::kernels::Kernel::rows_times_panel).
@@ -52,7 +54,7 @@ pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &RoundedRows, p
 fn parts<const N: usize, const VECTORS: usize>(
     out: &mut [f32],
     (width, ahead): (usize, usize),
-    pairs: &[[i32; 2]],
+    pairs: &[[[i16; 2]; 2]],
     blocks: &[(f32, i32)],
     panel: &Panel,
 ) {
@@ -68,12 +70,12 @@ fn parts<const N: usize, const VECTORS: usize>(
 fn tile<const N: usize, const VECTORS: usize>(
     out: &mut [f32],
     (column, width, ahead): (usize, usize, usize),
-    pairs: &[[i32; 2]],
+    pairs: &[[[i16; 2]; 2]],
     blocks: &[(f32, i32)],
     &Panel { blocks: weights, first }: &Panel,
 ) {
     let depth = weights.len();
-    let rows: [(&[[[i32; 2]; STEPS]], &[(f32, i32)]); N] = std::array::from_fn(|row| {
+    let rows: [(&[[[[i16; 2]; 2]; STEPS]], &[(f32, i32)]); N] = std::array::from_fn(|row| {
         let pairs = &pairs[row * depth * STEPS..][..depth * STEPS];
         (pairs.as_chunks().0, &blocks[row * depth..][..depth])
     });
@@ -86,7 +88,8 @@ fn tile<const N: usize, const VECTORS: usize>(
         let mut whole = rows.map(|(_, blocks)| [_mm256_set1_epi32(-blocks[number].1); VECTORS]);
         for (step, weights) in weights.steps.iter().enumerate().take(steps) {
             if column == 0 {
-                // All columns: where a line of the cache is read after each second one, the processor doesn't see the order.
+                // Both lines of a step, though a tile may read the first alone: the processor foresees that every line is
+                // read, and not that every second one is. An address behind the weights does no harm.
                 let next = weights.as_ptr().wrapping_add(ahead * size_of::<WeightBlock>());
                 _mm_prefetch::<_MM_HINT_T0>(next.cast());
                 _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(STEP / 2).cast());
@@ -100,7 +103,9 @@ fn tile<const N: usize, const VECTORS: usize>(
             ];
             for (pairs, whole) in pairs.iter().zip(&mut whole) {
                 for (pair, weights) in pairs[step].iter().zip(&halves) {
-                    let pair = _mm256_set1_epi32(*pair);
+                    let [low, high] = *pair;
+                    let pair = i32::from(low.cast_unsigned()) | i32::from(high) << 16;
+                    let pair = _mm256_set1_epi32(pair);
                     for (whole, weights) in whole.iter_mut().zip(weights) {
                         *whole = _mm256_add_epi32(*whole, _mm256_madd_epi16(*weights, pair));
                     }

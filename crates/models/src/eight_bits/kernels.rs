@@ -10,7 +10,7 @@ use super::avx2;
 use super::{RoundedRows, WeightBlock};
 use crate::panels::{BLOCK, PANEL};
 
-/// Ways to compute the same numbers.
+/// Ways to compute the same numbers, but for the last digits of those from activations of 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernel {
     /// AVX-512 VNNI.
