@@ -44,6 +44,9 @@ fn is_few(count: usize) -> bool {
     count <= FEW_ROWS.max(ROWS_TOGETHER * rayon::current_num_threads())
 }
 
+/// Four numbers of a row: the first and the third, then the second and the fourth.
+type Pairs = [[i16; 2]; 2];
+
 /// Rows of rounded activations, padded. A thread keeps them from one [`EightBitMatrix::scaled_product`] to the next, so
 /// that it allocates once.
 #[derive(Debug, Default)]
@@ -51,9 +54,8 @@ pub struct RoundedRows {
     values: Vec<i8>,
     /// For each block its scale, and 128 times the sum of its values, which the weights' offset adds to a product.
     blocks: Vec<(f32, i32)>,
-    /// For kernels that multiply in 16 bits, which don't read `values`: of each four numbers of a row the first and the
-    /// third, then the second and the fourth.
-    pairs: Vec<[[i16; 2]; 2]>,
+    /// For kernels that multiply in 16 bits, which don't read `values`.
+    pairs: Vec<Pairs>,
 }
 
 impl RoundedRows {
@@ -91,7 +93,7 @@ impl RoundedRows {
         scale: f32,
     ) {
         let Self { pairs, blocks, .. } = self;
-        pairs.resize(numbers / 4, [[0; 2]; 2]);
+        pairs.resize(numbers / 4, Pairs::default());
         blocks.resize(numbers / BLOCK, (0.0, 0));
         vectorised(PairRounding { pairs, blocks, largest, x, width, part, scale });
     }
@@ -457,7 +459,7 @@ impl vectorised::Kernel for FineRounding<'_> {
 
 /// As [`Rounding`], in the order of [`RoundedRows::pairs`].
 struct PairRounding<'a> {
-    pairs: &'a mut [[[i16; 2]; 2]],
+    pairs: &'a mut [Pairs],
     blocks: &'a mut [(f32, i32)],
     /// What the largest value of a block becomes.
     largest: f32,
@@ -489,12 +491,7 @@ impl vectorised::Kernel for PairRounding<'_> {
 
 /// As [`round_block`], in the order of [`RoundedRows::pairs`].
 #[inline(always)]
-fn round_to_pairs(
-    pairs: &mut [[[i16; 2]; 2]; BLOCK / 4],
-    x: &[f32; BLOCK],
-    most: f32,
-    factor: f32,
-) -> (f32, i32) {
+fn round_to_pairs(pairs: &mut [Pairs; BLOCK / 4], x: &[f32; BLOCK], most: f32, factor: f32) -> (f32, i32) {
     let scale = largest(x) / most;
     let inverse = inverse(scale);
     let mut values = [0i16; BLOCK];

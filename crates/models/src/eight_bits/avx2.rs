@@ -14,7 +14,7 @@ use std::hint::black_box;
 use half::f16;
 
 use super::kernels::Panel;
-use super::{RoundedRows, STEP, WeightBlock};
+use super::{Pairs, RoundedRows, STEP, WeightBlock};
 use crate::panels::{BLOCK, PANEL};
 
 /// Columns of a vector.
@@ -29,6 +29,9 @@ const STEPS: usize = BLOCK / 4;
 const FROM_MEMORY: usize = 8;
 /// Blocks that are fetched ahead from memory.
 const AHEAD: usize = 8;
+
+/// The values of a row and what belongs to them in [`RoundedRows::blocks`], block after block.
+type Row<'a> = (&'a [[Pairs; STEPS]], &'a [(f32, i32)]);
 
 /// As [`Kernel::rows_times_panel`](super::kernels::Kernel::rows_times_panel).
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -54,7 +57,7 @@ pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &RoundedRows, p
 fn parts<const N: usize, const VECTORS: usize>(
     out: &mut [f32],
     (width, ahead): (usize, usize),
-    pairs: &[[[i16; 2]; 2]],
+    pairs: &[Pairs],
     blocks: &[(f32, i32)],
     panel: &Panel,
 ) {
@@ -70,12 +73,12 @@ fn parts<const N: usize, const VECTORS: usize>(
 fn tile<const N: usize, const VECTORS: usize>(
     out: &mut [f32],
     (column, width, ahead): (usize, usize, usize),
-    pairs: &[[[i16; 2]; 2]],
+    pairs: &[Pairs],
     blocks: &[(f32, i32)],
     &Panel { blocks: weights, first }: &Panel,
 ) {
     let depth = weights.len();
-    let rows: [(&[[[[i16; 2]; 2]; STEPS]], &[(f32, i32)]); N] = std::array::from_fn(|row| {
+    let rows: [Row; N] = std::array::from_fn(|row| {
         let pairs = &pairs[row * depth * STEPS..][..depth * STEPS];
         (pairs.as_chunks().0, &blocks[row * depth..][..depth])
     });
