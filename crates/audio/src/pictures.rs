@@ -14,6 +14,8 @@ use crate::{AudioError, child};
 
 /// Pictures in a second of the recording.
 pub const PICTURES_PER_SECOND: f64 = 4.0;
+/// Seconds from one to the next.
+const STEP: f64 = 1.0 / PICTURES_PER_SECOND;
 /// Columns of a picture; a smaller film keeps its own.
 const WIDTH: u32 = 640;
 /// Most bytes of one picture. Of that width they have some ten thousand.
@@ -22,7 +24,10 @@ const MOST_BYTES: usize = 4 << 20;
 const AHEAD: usize = 2;
 /// Up to so many seconds are decoded and dropped instead of beginning anew.
 const NEAR_SECONDS: f64 = 4.0;
-/// For the first picture behind a place: seeking decodes from the key frame before it.
+/// From where the end of a film is looked for first, in seconds before the place that has no picture.
+const NEAR_END_SECONDS: f64 = 2.0;
+/// For the first picture behind a place: seeking decodes from the key frame before it. Also for the
+/// last picture of a film that ends before its sound.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After this long without a request the decoder ends.
 const IDLE: Duration = Duration::from_secs(5);
@@ -39,6 +44,8 @@ pub struct Film {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Stream>,
+    /// From here, in seconds, no decoder has pictures, and the last before it, if one was found.
+    end: Option<(f64, Option<Arc<Vec<u8>>>)>,
     /// A thread ends the decoder where it is idle.
     is_watched: bool,
 }
@@ -51,6 +58,15 @@ struct Stream {
     next: f64,
     latest: Arc<Vec<u8>>,
     asked: Instant,
+}
+
+/// What a decoder had for a place.
+enum Decoded {
+    Picture(Arc<Vec<u8>>),
+    /// The film has no picture from where the decoder began.
+    Nothing,
+    /// Nothing came in time.
+    Late,
 }
 
 impl Film {
@@ -72,35 +88,65 @@ impl Film {
     /// If `ffmpeg` can't be run.
     pub fn at(&self, seconds: f64) -> Result<Option<Arc<Vec<u8>>>, AudioError> {
         let mut state = lock(&self.state);
-        let step = 1.0 / PICTURES_PER_SECOND;
+        if let Some((_, last)) = state.end.as_ref().filter(|(end, _)| seconds >= *end) {
+            return Ok(last.clone());
+        }
+        let (mut from, mut back) = (seconds, NEAR_END_SECONDS);
+        loop {
+            let decoded = self.decode(&mut state, from, seconds)?;
+            // The decoder began behind the film's last picture: sound may go on for long after it.
+            if matches!(decoded, Decoded::Nothing) && from > 0.0 {
+                from = (seconds - back).max(0.0);
+                back *= 4.0;
+                continue;
+            }
+            let picture = match decoded {
+                Decoded::Picture(picture) => Some(picture),
+                Decoded::Nothing | Decoded::Late => None,
+            };
+            if from < seconds {
+                state.end = Some((seconds, picture.clone()));
+            }
+            return Ok(picture);
+        }
+    }
+
+    /// What is seen at `seconds`, by the decoder at work where it is near, else by one that begins at `from`.
+    fn decode(&self, state: &mut State, from: f64, seconds: f64) -> Result<Decoded, AudioError> {
         let goes_on = |stream: &Stream| {
-            let shown = stream.next - step;
-            seconds >= shown - 0.001 && seconds <= shown + NEAR_SECONDS
+            let shown = stream.next - STEP;
+            !stream.latest.is_empty() && seconds >= shown - 0.001 && seconds <= shown + NEAR_SECONDS
         };
         if !state.stream.as_ref().is_some_and(goes_on) {
             state.stream = None;
-            state.stream = Some(self.begin(seconds)?);
+            state.stream = Some(self.begin(from)?);
             if !std::mem::replace(&mut state.is_watched, true) {
                 self.watch();
             }
         }
-        let Some(stream) = state.stream.as_mut() else { return Ok(None) };
+        let Some(stream) = state.stream.as_mut() else { return Ok(Decoded::Nothing) };
         stream.asked = Instant::now();
+        let searches = from < seconds;
         while stream.next <= seconds + 0.001 {
+            if searches && stream.asked.elapsed() > PATIENCE {
+                state.stream = None;
+                return Ok(Decoded::Late);
+            }
             match stream.pictures.recv_timeout(PATIENCE) {
                 Ok(picture) => {
                     stream.latest = Arc::new(picture);
-                    stream.next += step;
+                    stream.next += STEP;
                 }
+                Err(RecvTimeoutError::Disconnected) if stream.latest.is_empty() => return Ok(Decoded::Nothing),
                 // The film ends before its sound.
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     state.stream = None;
-                    return Ok(None);
+                    return Ok(Decoded::Late);
                 }
             }
         }
-        Ok(Some(Arc::clone(&stream.latest)).filter(|picture| !picture.is_empty()))
+        Ok(Decoded::Picture(Arc::clone(&stream.latest)))
     }
 
     fn begin(&self, seconds: f64) -> Result<Stream, AudioError> {
@@ -130,7 +176,7 @@ impl Film {
                 let Some(state) = state.upgrade() else { return };
                 let mut state = lock(&state);
                 if state.stream.as_ref().is_none_or(|stream| stream.asked.elapsed() >= IDLE) {
-                    *state = State::default();
+                    (state.stream, state.is_watched) = (None, false);
                     return;
                 }
             }
