@@ -44,8 +44,8 @@ pub struct Film {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Stream>,
-    /// From here, in seconds, no decoder has pictures, and the last before it, if one was found.
-    end: Option<(f64, Option<Arc<Vec<u8>>>)>,
+    /// From here, in seconds, no decoder has pictures, and the last before it.
+    end: Option<(f64, Arc<Vec<u8>>)>,
     /// A thread ends the decoder where it is idle.
     is_watched: bool,
 }
@@ -63,6 +63,8 @@ struct Stream {
 /// What a decoder had for a place.
 enum Decoded {
     Picture(Arc<Vec<u8>>),
+    /// The film ends before that place, with this one.
+    Last(Arc<Vec<u8>>),
     /// The film has no picture from where the decoder began.
     Nothing,
     /// Nothing came in time.
@@ -89,7 +91,7 @@ impl Film {
     pub fn at(&self, seconds: f64) -> Result<Option<Arc<Vec<u8>>>, AudioError> {
         let mut state = lock(&self.state);
         if let Some((_, last)) = state.end.as_ref().filter(|(end, _)| seconds >= *end) {
-            return Ok(last.clone());
+            return Ok(Some(Arc::clone(last)));
         }
         let (mut from, mut back) = (seconds, NEAR_END_SECONDS);
         loop {
@@ -100,14 +102,16 @@ impl Film {
                 back *= 4.0;
                 continue;
             }
-            let picture = match decoded {
+            return Ok(match decoded {
                 Decoded::Picture(picture) => Some(picture),
+                Decoded::Last(picture) => {
+                    if from < seconds {
+                        state.end = Some((seconds, Arc::clone(&picture)));
+                    }
+                    Some(picture)
+                }
                 Decoded::Nothing | Decoded::Late => None,
-            };
-            if from < seconds {
-                state.end = Some((seconds, picture.clone()));
-            }
-            return Ok(picture);
+            });
         }
     }
 
@@ -137,9 +141,12 @@ impl Film {
                     stream.latest = Arc::new(picture);
                     stream.next += STEP;
                 }
-                Err(RecvTimeoutError::Disconnected) if stream.latest.is_empty() => return Ok(Decoded::Nothing),
-                // The film ends before its sound.
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) if stream.latest.is_empty() => {
+                    return Ok(Decoded::Nothing);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Ok(Decoded::Last(Arc::clone(&stream.latest)));
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     state.stream = None;
                     return Ok(Decoded::Late);

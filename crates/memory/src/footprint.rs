@@ -57,8 +57,8 @@ use crate::probe::DeviceKind;
 use crate::processor::{multiplies_in_bf16, multiplies_in_eight_bits};
 use crate::scope::Demand;
 
-/// The engine without a model, its tokenizer included. Measured.
-const HOST_FIXED: u64 = 40 * MIB;
+/// The engine without a model, its vocabulary included. Measured.
+const HOST_FIXED: u64 = 28 * MIB;
 /// The engine without a model and a tokenizer. Measured.
 const HOST_BARE: u64 = 10 * MIB;
 /// A tokenizer takes so much per token: word pieces, and sentencepiece's tree of pieces. Fitted.
@@ -122,6 +122,11 @@ impl Plan {
     /// Whether this machine does so with rows of that width.
     pub(crate) fn is_in_eight_bits(kind: DeviceKind, held: Precision, width: u64) -> bool {
         kind == DeviceKind::Host && held.for_width(width) == Precision::Q8_0 && multiplies_in_eight_bits()
+    }
+
+    /// Whether products read matrices that were widened to 32 bits for them.
+    fn widens(&self) -> bool {
+        self.held != Precision::F32 && !self.in_eight_bits
     }
 
     /// Bytes of an activation's element: the host computes in 32 bits, a GPU
@@ -211,7 +216,7 @@ impl Encoding {
         let n = FastConformerDimensions::frames(LONGEST_SECONDS);
         let s = plan.element();
         let largest = 4 * d * f.max(dimensions.subsampled());
-        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
+        let widened = if plan.widens() { largest.min(WIDENED) } else { 0 };
         let projected_once = match (plan.kind, plan.held) {
             (_, Precision::F32) | (DeviceKind::Gpu, Precision::F16 | Precision::Bf16) => true,
             (DeviceKind::Host, Precision::Bf16) => multiplies_in_bf16(),
@@ -389,7 +394,7 @@ impl Footprint {
         let parameters = dimensions.parameters();
         let weights = dimensions.matrix_bytes(plan.held) + s * parameters.others;
         let largest = 4 * d * dimensions.encoder_ffn;
-        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
+        let widened = if plan.widens() { largest.min(WIDENED) } else { 0 };
 
         let mel = 4 * t * mel_bins;
         let (feed_forward, attention) = match plan.kind {

@@ -1,4 +1,4 @@
-//! Conversion of GGML's formats to 32-bit floats. `docs/gguf.md` and
+//! Conversion of GGML's formats to 32-bit floats, and of those to Q8_0. `docs/gguf.md` and
 //! `ggml-common.h` of the GGML project describe the formats. A block holds 32
 //! weights (256 in the formats with a K) and their scale; a row of a matrix is a
 //! whole number of blocks.
@@ -9,6 +9,7 @@
 //! matrices keep a second, repacked copy of every matrix.
 
 use candle_core::quantized::GgmlDType;
+use half::f16;
 use memory::Precision;
 
 use crate::products::BLOCK_WEIGHTS;
@@ -70,6 +71,41 @@ pub fn to_f32_inline<const FMA: bool>(format: Precision, bytes: &[u8], values: &
         Precision::Q4K => each::<144, 256>(bytes, values, q4_k),
         Precision::Q4_1 => each::<20, 32>(bytes, values, q4_1),
         Precision::Q4_0 => each::<18, 32>(bytes, values, q4_0),
+    }
+}
+
+/// Rounds weights to Q8_0, to the bytes of candle's `BlockQ8_0::from_float`, which is compiled for the oldest
+/// generation only. Blocks whose scale is less than the least normal number are zeros, which theirs are read as.
+/// `values` must be finite, and whole blocks; `bytes` has room for as many.
+pub fn to_q8_0(values: &[f32], bytes: &mut [u8]) {
+    struct ToQ8_0<'a>(&'a [f32], &'a mut [u8]);
+    impl Kernel for ToQ8_0<'_> {
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            let (values, _) = self.0.as_chunks::<32>();
+            let (blocks, _) = self.1.as_chunks_mut::<34>();
+            debug_assert_eq!(values.len(), blocks.len());
+            for (block, values) in blocks.iter_mut().zip(values) {
+                round_to_q8_0(values, block);
+            }
+        }
+    }
+    vectorised(ToQ8_0(values, bytes));
+}
+
+#[inline(always)]
+fn round_to_q8_0(values: &[f32; 32], block: &mut [u8; 34]) {
+    // 1.5 times 2 to the 23: the lowest byte of its sum with a small integer is that integer. Unlike a conversion,
+    // which saturates, the sum is vectorised well; so is the largest of integers, unlike that of floats.
+    const INTEGERS: f32 = 12_582_912.0;
+    let largest = values.iter().fold(0, |largest, value| value.abs().to_bits().max(largest));
+    let scale = f32::from_bits(largest) / 127.0;
+    // The inverse of a smaller scale is infinite. In 16 bits it is 0.
+    let inverse = if scale < f32::MIN_POSITIVE { 0.0 } else { 1.0 / scale };
+    let (head, rounded) = block.split_at_mut(2);
+    head.copy_from_slice(&f16::from_f32(scale).to_le_bytes());
+    for (rounded, value) in rounded.iter_mut().zip(values) {
+        *rounded = ((value * inverse).round() + INTEGERS).to_bits() as u8;
     }
 }
 

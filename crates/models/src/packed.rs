@@ -6,7 +6,9 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::blocks::{bf16_weights, bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
+use crate::blocks::{
+    bf16_weights, bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline, to_q8_0,
+};
 use crate::matrix::{dense_product, with_values};
 use crate::products::{
     BLOCK_WEIGHTS, WEIGHTS_PER_TASK, WeightRows, blocks_times, product_of_few_rows, row_times,
@@ -161,9 +163,10 @@ impl WeightRows for PackedMatrix {
     }
 }
 
-/// Converts `values` to `format`. candle quantises them, with the rounding of GGML.
+/// Converts `values` to `format`, with the rounding of GGML.
 fn from_f32(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(), String> {
-    if !values.iter().all(|value| value.is_finite()) {
+    // Without a branch for each, which keeps the compiler from making vectors of it.
+    if !values.iter().fold(true, |all, value| all & value.is_finite()) {
         return Err("it has values that are no numbers".into());
     }
     match format {
@@ -195,6 +198,7 @@ fn from_f32(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(),
                 .zip(halves)
                 .for_each(|(bytes, half)| *bytes = half.to_le_bytes());
         }
+        Precision::Q8_0 => to_q8_0(&values, bytes),
         quantised => {
             let count = values.len();
             let quantise = || -> candle_core::Result<()> {
@@ -241,7 +245,12 @@ pub(crate) mod tests {
     #[test]
     fn packed_weights_equal_those_of_candle() {
         let shape = (37, 768);
-        let values = numbers(shape.0 * shape.1, 1);
+        let mut values = numbers(shape.0 * shape.1, 1);
+        // A block of zeros, one of numbers halfway between two integers, one whose scale is 0 in 16 bits.
+        values[..32].fill(0.0);
+        values[32] = 127.0;
+        values[33..64].iter_mut().zip(-15..).for_each(|(value, number)| *value = number as f32 + 0.5);
+        values[64..96].iter_mut().for_each(|value| *value *= 1e-9);
         let dense = tensor(values.clone(), shape);
         for format in Precision::ALL {
             let packed = packed(&values, shape, format);
@@ -254,6 +263,15 @@ pub(crate) mod tests {
             let ids = Tensor::new(&[36u32, 0, 7], &Device::Cpu).unwrap();
             assert_eq!(largest_difference(&some, &expected.index_select(&ids, 0).unwrap()), 0.0, "{format}");
             assert!(packed.rows(&[37]).is_err());
+        }
+    }
+
+    #[test]
+    fn numbers_too_small_for_a_scale_are_zeros() {
+        for tiny in [1e-36, 1e-38, 1e-44] {
+            let values: Vec<f32> = numbers(64, 1).iter().map(|value| value * tiny).collect();
+            let packed = packed(&values, (1, 64), Precision::Q8_0).rows(&[0]).unwrap();
+            assert_eq!(packed.to_vec2::<f32>().unwrap(), [[0.0; 64]], "{tiny}");
         }
     }
 

@@ -65,12 +65,18 @@ fn behind_the_last_picture_it_is_seen_from_any_place() {
             let fresh = Film::open(&path).unwrap().unwrap();
             let light = fresh.at(9.5).unwrap();
             let begun = Film::open(&path).unwrap().unwrap();
-            assert!(light.is_some() && begun.at(*place).unwrap() == light, "{sound} s of sound, at {place} s");
+            assert!(
+                light.is_some() && begun.at(*place).unwrap() == light,
+                "{sound} s of sound, at {place} s"
+            );
         }
         let film = Film::open(&path).unwrap().unwrap();
         let seen: Vec<_> = places.iter().map(|place| film.at(*place).unwrap()).collect();
         assert!(seen.iter().all(|picture| *picture == seen[0] && picture.is_some()), "{sound} s of sound");
-        assert!(film.at(0.5).unwrap().is_some_and(|dark| Some(dark) != seen[0]), "the film is seen before its end");
+        assert!(
+            film.at(0.5).unwrap().is_some_and(|dark| Some(dark) != seen[0]),
+            "the film is seen before its end"
+        );
     }
 }
 

@@ -3,13 +3,15 @@
 //! OpenAI's models and are not in the file.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer;
 
 use super::generation::GenerationConfig;
-use super::vocabulary::{Vocabulary, byte_alphabet};
-use crate::ggml::Contents;
+use super::vocabulary::{TokenizerSource, Vocabulary, byte_alphabet};
+use crate::Error;
+use crate::ggml::{self, Contents};
 
 /// ISO 639 codes in the order of their tokens (`LANGUAGES` of openai/whisper's
 /// `tokenizer.py`). Models before large-v3 lack the last one.
@@ -27,11 +29,38 @@ const PROMPT_TOKENS: [&str; 6] =
     ["translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps"];
 
 impl Vocabulary {
-    /// Builds the vocabulary of a file. The error is a reason for
-    /// [`Error::Files`](crate::Error::Files).
-    pub(super) fn of_ggml(file: &[u8], contents: &Contents) -> Result<Self, String> {
+    /// Builds the vocabulary of the file at `path`. The error is a reason for [`Error::Files`].
+    pub(super) fn of_ggml(path: &Path, file: &[u8], contents: &Contents) -> Result<Self, String> {
+        let tokens = GgmlTokens::of(file, contents)?;
+        let generation =
+            GenerationConfig { is_multilingual: Some(tokens.is_multilingual), ..GenerationConfig::default() };
+        let all = tokens.spelled().map(|(spelling, id)| (spelling, id as u32)).collect();
         let size = contents.dimensions.vocabulary as usize;
-        let spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();
+        let source = TokenizerSource::Ggml(path.into());
+        Self::new(all, &|| tokens.tokenizer(), &generation, size, source)
+    }
+}
+
+/// The tokenizer of the file at `path`.
+pub(super) fn tokenizer(path: &Path) -> Result<Tokenizer, Error> {
+    let file = formats::map_file(path)?;
+    let tokenizer = ggml::contents(&file).and_then(|contents| GgmlTokens::of(&file, &contents)?.tokenizer());
+    tokenizer.map_err(|reason| Error::invalid(path, reason))
+}
+
+/// The tokens of a file.
+struct GgmlTokens<'a> {
+    /// The bytes of text tokens in order of ids.
+    text: Vec<&'a [u8]>,
+    /// (id, name)
+    special: Vec<(usize, String)>,
+    is_multilingual: bool,
+}
+
+impl<'a> GgmlTokens<'a> {
+    fn of(file: &'a [u8], contents: &Contents) -> Result<Self, String> {
+        let size = contents.dimensions.vocabulary as usize;
+        let mut spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();
         let is_multilingual = size >= MULTILINGUAL;
         let codes: Vec<&str> = LANGUAGES.split_whitespace().collect();
         // After the text: end of text, start of transcript, languages, prompt tokens,
@@ -52,26 +81,38 @@ impl Vocabulary {
         special.extend((0..TIMESTAMPS).map(|step| format!("{:.2}", step as f64 * 0.02)));
         let special: Vec<(usize, String)> =
             special.into_iter().enumerate().map(|(i, name)| (text + i, format!("<|{name}|>"))).collect();
+        spellings.truncate(text);
+        Ok(Self { text: spellings, special, is_multilingual })
+    }
 
-        let encoder = encoder(&spellings[..text], &special)?;
-        let generation =
-            GenerationConfig { is_multilingual: Some(is_multilingual), ..GenerationConfig::default() };
-        Self::new(encoder, &generation, size)
+    /// (spelling, id) of all tokens.
+    fn spelled(&self) -> impl Iterator<Item = (String, usize)> {
+        let spelled = speller();
+        let text = self.text.iter().enumerate().map(move |(id, bytes)| (spelled(bytes), id));
+        text.chain(self.special.iter().map(|(id, name)| (name.clone(), *id)))
+    }
+
+    fn tokenizer(&self) -> Result<Tokenizer, String> {
+        let description = description(self);
+        Tokenizer::from_bytes(description.to_string()).map_err(|error| format!("the vocabulary: {error}"))
     }
 }
 
-fn encoder(spellings: &[&[u8]], special: &[(usize, String)]) -> Result<Tokenizer, String> {
+/// Spells bytes with the characters that stand for them.
+fn speller() -> impl Fn(&[u8]) -> String {
     let alphabet: HashMap<u8, char> = byte_alphabet().into_iter().map(|(c, byte)| (byte, c)).collect();
-    let spelled = |bytes: &[u8]| bytes.iter().filter_map(|byte| alphabet.get(byte)).collect::<String>();
-    let vocabulary: Map<String, Value> = spellings
-        .iter()
-        .enumerate()
-        .map(|(id, bytes)| (spelled(bytes), json!(id)))
-        .chain(special.iter().map(|(id, name)| (name.clone(), json!(id))))
-        .collect();
+    move |bytes| bytes.iter().filter_map(|byte| alphabet.get(byte)).collect()
+}
+
+/// A `tokenizer.json` of these tokens.
+fn description(tokens: &GgmlTokens) -> Value {
+    let spelled = speller();
+    let vocabulary: Map<String, Value> =
+        tokens.spelled().map(|(spelling, id)| (spelling, json!(id))).collect();
     let merges: Vec<Value> =
-        merges(spellings).into_iter().map(|(a, b)| json!([spelled(a), spelled(b)])).collect();
-    let added: Vec<Value> = special
+        merges(&tokens.text).into_iter().map(|(a, b)| json!([spelled(a), spelled(b)])).collect();
+    let added: Vec<Value> = tokens
+        .special
         .iter()
         .map(|(id, name)| {
             json!({
@@ -80,7 +121,7 @@ fn encoder(spellings: &[&[u8]], special: &[(usize, String)]) -> Result<Tokenizer
             })
         })
         .collect();
-    let description = json!({
+    json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
@@ -94,8 +135,7 @@ fn encoder(spellings: &[&[u8]], special: &[(usize, String)]) -> Result<Tokenizer
             "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
             "vocab": vocabulary, "merges": merges
         },
-    });
-    Tokenizer::from_bytes(description.to_string()).map_err(|error| format!("the vocabulary: {error}"))
+    })
 }
 
 /// The pair that each token of several bytes is merged from, in order of tokens:

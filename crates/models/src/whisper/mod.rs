@@ -12,4 +12,4 @@ pub(crate) use encoder::audio_positions;
 pub use formats::{Activation, WhisperConfig};
 pub(crate) use model::NAMES;
 pub use model::{Whisper, vocabulary};
-pub use vocabulary::Vocabulary;
+pub use vocabulary::{TextEncoder, Vocabulary};

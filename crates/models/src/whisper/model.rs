@@ -169,7 +169,8 @@ fn described(path: &Path, config: &WhisperConfig) -> Result<(GenerationConfig, V
         }
         ModelFiles::Ggml { file } => {
             let map = formats::map_file(&file)?;
-            let vocabulary = ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
+            let vocabulary =
+                ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&file, &map, &contents));
             (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
         }
     })

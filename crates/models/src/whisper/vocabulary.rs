@@ -1,17 +1,25 @@
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use formats::read_json;
+use memory::platform;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokenizers::Tokenizer;
 
 use super::generation::GenerationConfig;
+use super::ggml_vocabulary;
 use crate::Error;
 
 /// The tokens of a model. Special tokens are found by name, as their ids differ
 /// between models.
 #[derive(Debug)]
 pub struct Vocabulary {
-    encoder: Tokenizer,
+    source: TokenizerSource,
+    /// The tokens of texts that were encoded: a preview and each attempt encode the same.
+    encoded: Mutex<HashMap<String, Vec<u32>>>,
     /// The bytes of each text token by id.
     bytes: Vec<Vec<u8>>,
     /// The names of tokens that are not text.
@@ -44,25 +52,74 @@ pub struct Vocabulary {
     pub begin_suppressed: Vec<u32>,
 }
 
+/// Where the tokenizer of a model is read from.
+#[derive(Debug)]
+pub(super) enum TokenizerSource {
+    /// A `tokenizer.json`.
+    Json(PathBuf),
+    /// A model file of whisper.cpp.
+    Ggml(PathBuf),
+}
+
+/// The most texts whose tokens are kept.
+const MOST_ENCODED: usize = 1024;
+
+/// Divides text into tokens. The tokenizer takes ten times the memory of a [`Vocabulary`], and longer to read than the
+/// weights of a small model, and is needed for the words of a user and for learning, and where a model does not say
+/// which tokens are never generated. So it is read for a text that was not encoded yet, and dropped with this.
+#[derive(Debug)]
+pub struct TextEncoder<'a> {
+    vocabulary: &'a Vocabulary,
+    tokenizer: OnceCell<Result<Tokenizer, Error>>,
+}
+
+/// What a [`Vocabulary`] needs of `tokenizer.json`.
+#[derive(Deserialize)]
+struct TokenizerFile {
+    model: BytePairs,
+    #[serde(default)]
+    added_tokens: Vec<AddedToken>,
+}
+
+#[derive(Deserialize)]
+struct BytePairs {
+    vocab: HashMap<String, u32>,
+    /// So that a tokenizer of another kind is refused.
+    #[serde(rename = "merges")]
+    _merges: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct AddedToken {
+    id: u32,
+    content: String,
+}
+
 impl Vocabulary {
     pub(super) fn read(
         folder: &Path,
         generation: &GenerationConfig,
         vocab_size: usize,
     ) -> Result<Self, Error> {
-        let path = folder.join("tokenizer.json");
-        // Read as JSON first, as the error of a missing or broken file then names it.
-        let _: serde::de::IgnoredAny = read_json(folder, "tokenizer.json")?;
-        let encoder = Tokenizer::from_file(&path).map_err(|error| Error::invalid(&path, error))?;
-        Self::new(encoder, generation, vocab_size).map_err(|reason| Error::invalid(path, reason))
+        const FILE: &str = "tokenizer.json";
+        let TokenizerFile { model, added_tokens } = read_json(folder, FILE)?;
+        let mut all = model.vocab;
+        all.extend(added_tokens.into_iter().map(|token| (token.content, token.id)));
+        let path = folder.join(FILE);
+        let tokenizer = || read_tokenizer(&path);
+        Self::new(all, &tokenizer, generation, vocab_size, TokenizerSource::Json(path.clone()))
+            .map_err(|reason| Error::invalid(path, reason))
     }
 
+    /// Of the ids of all tokens. `tokenizer` is called where the generation settings leave out which tokens are not
+    /// generated.
     pub(super) fn new(
-        encoder: Tokenizer,
+        all: HashMap<String, u32>,
+        tokenizer: &dyn Fn() -> Result<Tokenizer, String>,
         generation: &GenerationConfig,
         vocab_size: usize,
+        source: TokenizerSource,
     ) -> Result<Self, String> {
-        let all = encoder.get_vocab(true);
         let token = |name: &str| all.get(name).copied().filter(|id| (*id as usize) < vocab_size);
         let need = |name: &str| token(name).ok_or_else(|| format!("the token {name} is missing"));
         let end_of_text = need("<|endoftext|>")?;
@@ -100,9 +157,11 @@ impl Vocabulary {
 
         let prompt_tokens =
             ["<|translate|>", "<|transcribe|>", "<|startoftranscript|>", "<|startofprev|>", "<|startoflm|>"];
-        let mut suppressed = match &generation.suppress_tokens {
-            Some(tokens) => tokens.clone(),
-            None => non_speech_tokens(&encoder, end_of_text),
+        let settled = generation.suppress_tokens.is_some() && generation.begin_suppress_tokens.is_some();
+        let tokenizer = if settled { None } else { Some(tokenizer()?) };
+        let mut suppressed = match (&generation.suppress_tokens, &tokenizer) {
+            (None, Some(tokenizer)) => non_speech_tokens(tokenizer, end_of_text),
+            (tokens, _) => tokens.clone().unwrap_or_default(),
         };
         suppressed.extend(prompt_tokens.iter().filter_map(|name| token(name)));
         let no_speech = ["<|nospeech|>", "<|nocaptions|>"].iter().find_map(|name| token(name));
@@ -110,15 +169,22 @@ impl Vocabulary {
         suppressed.retain(|id| (*id as usize) < vocab_size);
         suppressed.sort_unstable();
         suppressed.dedup();
-        let begin_suppressed = match &generation.begin_suppress_tokens {
-            Some(tokens) => tokens.iter().copied().filter(|id| (*id as usize) < vocab_size).collect(),
-            None => encode(&encoder, " ").into_iter().chain([end_of_text]).collect(),
+        let begin_suppressed = match (&generation.begin_suppress_tokens, &tokenizer) {
+            (None, Some(tokenizer)) => encode(tokenizer, " ").into_iter().chain([end_of_text]).collect(),
+            (tokens, _) => {
+                tokens.iter().flatten().copied().filter(|id| (*id as usize) < vocab_size).collect()
+            }
         };
+        if tokenizer.is_some() {
+            drop(tokenizer);
+            platform::trim_allocator();
+        }
         Ok(Self {
             start_of_previous: token("<|startofprev|>"),
             transcribe: token("<|transcribe|>"),
             translate: token("<|translate|>"),
-            encoder,
+            source,
+            encoded: Mutex::default(),
             bytes,
             special,
             size: vocab_size,
@@ -158,9 +224,31 @@ impl Vocabulary {
         &self.bytes
     }
 
-    /// The tokens of a text, without special tokens.
-    pub fn encode(&self, text: &str) -> Vec<u32> {
-        encode(&self.encoder, text)
+    /// Runs `encode` with what divides text into tokens. The memory that it takes is given back.
+    ///
+    /// # Errors
+    /// [`Error::Files`] if the model's tokenizer has to be read and is gone, invalid, or another model's.
+    pub fn with_encoder<T>(&self, encode: impl FnOnce(&TextEncoder) -> T) -> Result<T, Error> {
+        let encoder = TextEncoder { vocabulary: self, tokenizer: OnceCell::new() };
+        let encoded = encode(&encoder);
+        let Some(tokenizer) = encoder.tokenizer.into_inner() else { return Ok(encoded) };
+        drop(tokenizer?);
+        platform::trim_allocator();
+        Ok(encoded)
+    }
+
+    fn tokenizer(&self) -> Result<Tokenizer, Error> {
+        let (path, tokenizer) = match &self.source {
+            TokenizerSource::Json(path) => {
+                (path, read_tokenizer(path).map_err(|reason| Error::invalid(path, reason))?)
+            }
+            TokenizerSource::Ggml(path) => (path, ggml_vocabulary::tokenizer(path)?),
+        };
+        // The file may have been replaced since the model was loaded.
+        if tokenizer.token_to_id("<|endoftext|>") != Some(self.end_of_text) {
+            return Err(Error::invalid(path, "its tokens are not those of the model that is loaded"));
+        }
+        Ok(tokenizer)
     }
 
     /// The text of the text tokens among `tokens`. Invalid UTF-8 becomes U+FFFD.
@@ -186,10 +274,35 @@ impl Vocabulary {
     }
 }
 
-fn encode(encoder: &Tokenizer, text: &str) -> Vec<u32> {
+impl TextEncoder<'_> {
+    /// The tokens of a text, without special tokens; none where the tokenizer can't be read, of which
+    /// [`Vocabulary::with_encoder`] tells.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        let lock = || self.vocabulary.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tokens) = lock().get(text) {
+            return tokens.clone();
+        }
+        let Ok(tokenizer) = self.tokenizer.get_or_init(|| self.vocabulary.tokenizer()) else {
+            return Vec::new();
+        };
+        let tokens = encode(tokenizer, text);
+        let mut encoded = lock();
+        if encoded.len() >= MOST_ENCODED {
+            encoded.clear();
+        }
+        encoded.insert(text.to_owned(), tokens.clone());
+        tokens
+    }
+}
+
+fn read_tokenizer(path: &Path) -> Result<Tokenizer, String> {
+    Tokenizer::from_file(path).map_err(|error| error.to_string())
+}
+
+fn encode(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
     // Encoding plain text with a byte-level vocabulary can't fail. If a broken
     // tokenizer does fail, the prompt lacks this text.
-    encoder.encode_fast(text, false).map(|e| e.get_ids().to_vec()).unwrap_or_default()
+    tokenizer.encode_fast(text, false).map(|e| e.get_ids().to_vec()).unwrap_or_default()
 }
 
 /// The characters that stand for bytes in GPT-2's byte-level vocabulary: printable
@@ -211,16 +324,16 @@ pub(super) fn byte_alphabet() -> HashMap<char, u8> {
 
 /// Tokens that describe sounds rather than speech, for models without a list of
 /// suppressed tokens: the `non_speech_tokens` of openai/whisper's tokenizer.
-fn non_speech_tokens(encoder: &Tokenizer, end_of_text: u32) -> Vec<u32> {
+fn non_speech_tokens(tokenizer: &Tokenizer, end_of_text: u32) -> Vec<u32> {
     let symbols: Vec<&str> = "\" # ( ) * + / : ; < = > @ [ \\ ] ^ _ ` { | } ~ 「 」 『 』 << >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
         .split(' ')
         .collect();
     let notes = ["♩", "♪", "♫", "♬", "♭", "♮", "♯"];
     let mut tokens: Vec<u32> =
-        [" -", " '"].iter().filter_map(|text| encode(encoder, text).first().copied()).collect();
+        [" -", " '"].iter().filter_map(|text| encode(tokenizer, text).first().copied()).collect();
     for symbol in symbols.iter().chain(&notes) {
         for text in [(*symbol).to_owned(), format!(" {symbol}")] {
-            let encoded = encode(encoder, &text);
+            let encoded = encode(tokenizer, &text);
             if encoded.len() == 1 || notes.contains(symbol) {
                 tokens.extend(encoded.first());
             }

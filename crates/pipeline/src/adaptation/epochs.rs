@@ -83,7 +83,7 @@ mod tests {
         };
         let lessons: Vec<Lesson> = (0..60).map(lesson).collect();
         let sounds = Sounds::of_lengths(&[4 * SAMPLE_RATE as usize; 60]);
-        let material = Material::new(&vocabulary, &lessons, &sounds, 224);
+        let material = Material::new(&vocabulary, &lessons, &sounds, 224).unwrap();
         let learnt = material.lessons(false);
         let epochs = (0..count).map(|epoch| windows(&material, &learnt, 3, epoch)).collect();
         (epochs, lessons)

@@ -93,7 +93,7 @@ fn run(
     let snapshot = snapshot
         .unwrap_or_else(|| Snapshot { place: Place { request, ..Place::default() }, ..Snapshot::default() });
     let longest = config.dimensions.text_context as usize / TOKENS_SHARE;
-    let mut work = Work::new(asked, config, base, &vocabulary, &sounds, longest, control, emit, snapshot);
+    let mut work = Work::new(asked, config, base, &vocabulary, &sounds, longest, control, emit, snapshot)?;
     loop {
         let result = work.attempt(context, &mut state);
         work.tell(context);

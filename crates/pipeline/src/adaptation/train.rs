@@ -63,12 +63,12 @@ impl<'a> Work<'a> {
         control: &'a Control,
         emit: Emit<'a>,
         snapshot: Snapshot,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, models::Error> {
+        Ok(Self {
             asked,
             config,
             base,
-            material: Material::new(vocabulary, &asked.lessons, sounds, longest),
+            material: Material::new(vocabulary, &asked.lessons, sounds, longest)?,
             sounds,
             longest,
             control,
@@ -76,7 +76,7 @@ impl<'a> Work<'a> {
             snapshot,
             kept: Instant::now(),
             mel: LogMel::new(config.dimensions.mel_bins as usize),
-        }
+        })
     }
 
     pub fn emit(&mut self, event: Event) {

@@ -47,14 +47,19 @@ pub struct Material<'a> {
 
 impl<'a> Material<'a> {
     /// Of lessons with their sounds; no window has more than `longest` tokens.
+    ///
+    /// # Errors
+    /// Those of [`Vocabulary::with_encoder`].
     pub fn new(
         vocabulary: &'a Vocabulary,
         lessons: &'a [Lesson],
         sounds: &'a Sounds,
         longest: usize,
-    ) -> Self {
-        let tokens = |lesson: &Lesson| vocabulary.encode(&format!(" {}", lesson.text.trim()));
-        Self { vocabulary, lessons, sounds, tokens: lessons.iter().map(tokens).collect(), longest }
+    ) -> Result<Self, models::Error> {
+        let tokens = vocabulary.with_encoder(|encoder| {
+            lessons.iter().map(|lesson| encoder.encode(&format!(" {}", lesson.text.trim()))).collect()
+        })?;
+        Ok(Self { vocabulary, lessons, sounds, tokens, longest })
     }
 
     /// A lesson by its number.

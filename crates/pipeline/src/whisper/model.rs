@@ -45,7 +45,7 @@ impl SpeechModel for Whisper {
         observer: &mut dyn Observer,
     ) -> Result<(), StageError> {
         let Request { recording, speech, span, strategy, settings, task, language, skip, control } = *request;
-        let boost = words_to_expect(self, settings);
+        let boost = words_to_expect(self, settings)?;
         let transcriber = Transcriber {
             model: self,
             settings,

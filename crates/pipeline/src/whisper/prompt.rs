@@ -5,10 +5,15 @@ use wire::DecodingOptions;
 use super::word_times::Passage;
 
 /// The words that the settings say to expect, as they act in a search; `None` where there are none.
-pub fn words_to_expect(model: &Whisper, settings: &DecodingOptions) -> Option<Boost> {
+///
+/// # Errors
+/// Those of [`Vocabulary::with_encoder`].
+pub fn words_to_expect(model: &Whisper, settings: &DecodingOptions) -> Result<Option<Boost>, models::Error> {
     let vocabulary = &model.vocabulary;
-    let encode = |text: &str| vocabulary.encode(text);
-    Boost::new(&settings.vocabulary, settings.bounded_strength(), vocabulary.texts(), &encode)
+    vocabulary.with_encoder(|encoder| {
+        let encode = |text: &str| encoder.encode(text);
+        Boost::new(&settings.vocabulary, settings.bounded_strength(), vocabulary.texts(), &encode)
+    })
 }
 
 /// What the model is told was said before.
@@ -20,16 +25,21 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn new(vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
-        let encode = |text: &str| vocabulary.encode(&format!(" {}", text.trim()));
+    /// # Errors
+    /// Those of [`Vocabulary::with_encoder`].
+    pub fn new(vocabulary: &Vocabulary, settings: &DecodingOptions) -> Result<Self, models::Error> {
         // Told so they are heard where they were not said (docs/measurements.md), so that those act in the search.
         let is_told = settings.bounded_strength() == 0.0;
         let words = if is_told { settings.vocabulary.join(", ") } else { String::new() };
-        let words = if words.trim().is_empty() { Vec::new() } else { encode(&words) };
-        let initial = settings.initial_prompt.as_deref().filter(|text| !text.trim().is_empty());
-        let mut tokens = words.clone();
-        tokens.extend(initial.map(encode).unwrap_or_default());
-        Self { vocabulary: words, tokens }
+        let texts = [&words, settings.initial_prompt.as_deref().unwrap_or_default()].map(str::trim);
+        let [vocabulary, initial] = vocabulary.with_encoder(|encoder| {
+            texts.map(|text| match text {
+                "" => Vec::new(),
+                text => encoder.encode(&format!(" {text}")),
+            })
+        })?;
+        let tokens = [vocabulary.as_slice(), &initial].concat();
+        Ok(Self { vocabulary, tokens })
     }
 
     /// Goes on with what [`Self::tokens`] gave.

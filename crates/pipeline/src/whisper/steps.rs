@@ -17,18 +17,24 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn at(point: &Point, vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
-        let mut prompt = Prompt::new(vocabulary, settings);
+    /// # Errors
+    /// Those of [`Prompt::new`].
+    pub fn at(
+        point: &Point,
+        vocabulary: &Vocabulary,
+        settings: &DecodingOptions,
+    ) -> Result<Self, models::Error> {
+        let mut prompt = Prompt::new(vocabulary, settings)?;
         // The beginning of a recording is no point that was ever reached.
         if point.position > 0 {
             prompt.resume(&point.prompt);
         }
-        Self {
+        Ok(Self {
             seek: (point.position / audio::HOP as u64) as usize,
             written_to: point.written_to,
             word_times: WordTimes::resume(point.last_speech),
             prompt,
-        }
+        })
     }
 
     /// The place that is reached in a recording of `content` frames.

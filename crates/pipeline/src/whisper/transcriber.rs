@@ -86,7 +86,7 @@ impl Transcriber<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), StageError> {
         let source = Source::new(recording, speech, self.span, self.model);
-        let state = State::at(from, &self.model.vocabulary, self.settings);
+        let state = State::at(from, &self.model.vocabulary, self.settings)?;
         match strategy {
             Strategy::Auto | Strategy::Sequential => sequential::run(self, source, state, skip, observer),
             Strategy::Batched => batched::run(self, source, state, skip, observer),

@@ -47,7 +47,11 @@ fn options(beam_size: usize, temperature: f32, boost: Option<&Boost>) -> WindowO
 fn tree(model: &Whisper, words: &[&str], strength: f32) -> Boost {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let vocabulary = &model.vocabulary;
-    Boost::new(&words, strength, vocabulary.texts(), &|text| vocabulary.encode(text)).unwrap()
+    vocabulary
+        .with_encoder(|encoder| {
+            Boost::new(&words, strength, vocabulary.texts(), &|text| encoder.encode(text)).unwrap()
+        })
+        .unwrap()
 }
 
 /// Names whose beginnings are likely enough at times, and which the demonstration model never writes.
@@ -150,11 +154,13 @@ fn the_settings_say_what_is_expected_and_how_strongly() {
         vocabulary_strength: strength,
         ..DecodingOptions::default()
     };
-    assert!(words_to_expect(&model, &settings(&[], 3.0)).is_none());
-    assert!(words_to_expect(&model, &settings(&["Ada"], 0.0)).is_none());
-    assert!(words_to_expect(&model, &settings(&["Ada"], -1.0)).is_none());
-    assert!(words_to_expect(&model, &settings(&["Ada"], f32::NAN)).is_none());
-    let of = |strength: f32| words_to_expect(&model, &settings(&["Ada"], strength)).unwrap().starts()[0].1;
+    assert!(words_to_expect(&model, &settings(&[], 3.0)).unwrap().is_none());
+    assert!(words_to_expect(&model, &settings(&["Ada"], 0.0)).unwrap().is_none());
+    assert!(words_to_expect(&model, &settings(&["Ada"], -1.0)).unwrap().is_none());
+    assert!(words_to_expect(&model, &settings(&["Ada"], f32::NAN)).unwrap().is_none());
+    let of = |strength: f32| {
+        words_to_expect(&model, &settings(&["Ada"], strength)).unwrap().unwrap().starts()[0].1
+    };
     assert!(of(2.0) > of(1.0) && of(1e9) == of(DecodingOptions::STRONGEST_VOCABULARY));
     // Words that do not act in the search are told to the model, those that do are not.
     let file = corpus::bundled().join("audio/synthetic/en_short_1.flac");
