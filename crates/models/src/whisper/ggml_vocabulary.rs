@@ -93,8 +93,9 @@ impl<'a> GgmlTokens<'a> {
     }
 
     fn tokenizer(&self) -> Result<Tokenizer, String> {
-        let description = description(self);
-        Tokenizer::from_bytes(description.to_string()).map_err(|error| format!("the vocabulary: {error}"))
+        // The description, which takes more than the tokenizer, is dropped before the text is read.
+        let text = description(self).to_string();
+        Tokenizer::from_bytes(text).map_err(|error| format!("the vocabulary: {error}"))
     }
 }
 
