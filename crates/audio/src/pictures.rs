@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 4 << 20;
 const AHEAD: usize = 2;
 /// Up to so many seconds are decoded and dropped instead of beginning anew.
 const NEAR_SECONDS: f64 = 4.0;
-/// From where the end of a film is looked for first, in seconds before the place that has no picture.
+/// How far before a place without a picture, in seconds, the film's last picture is looked for first.
 const NEAR_END_SECONDS: f64 = 2.0;
 /// For the first picture behind a place: seeking decodes from the key frame before it. Also for the
 /// last picture of a film that ends before its sound.
@@ -44,7 +44,7 @@ pub struct Film {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Stream>,
-    /// From here, in seconds, no decoder has pictures, and the last before it.
+    /// A place, in seconds, from which decoders have no pictures, and the film's last picture, which is shown there.
     end: Option<(f64, Arc<Vec<u8>>)>,
     /// A thread ends the decoder where it is idle.
     is_watched: bool,
@@ -60,10 +60,10 @@ struct Stream {
     asked: Instant,
 }
 
-/// What a decoder had for a place.
+/// What a decoder returned for a place.
 enum Decoded {
     Picture(Arc<Vec<u8>>),
-    /// The film ends before that place, with this one.
+    /// The film's last picture, which is before that place.
     Last(Arc<Vec<u8>>),
     /// The film has no picture from where the decoder began.
     Nothing,

@@ -75,8 +75,8 @@ pub fn to_f32_inline<const FMA: bool>(format: Precision, bytes: &[u8], values: &
 }
 
 /// Rounds weights to Q8_0, to the bytes of candle's `BlockQ8_0::from_float`, which is compiled for the oldest
-/// generation only. Blocks whose scale is less than the least normal number are zeros, which theirs are read as.
-/// `values` must be finite, and whole blocks; `bytes` has room for as many.
+/// generation only. Blocks with a subnormal scale become zeros; candle's differ, but are read as zeros too. `values`
+/// must be finite and a whole number of blocks, and `bytes` must have room for them.
 pub fn to_q8_0(values: &[f32], bytes: &mut [u8]) {
     struct ToQ8_0<'a>(&'a [f32], &'a mut [u8]);
     impl Kernel for ToQ8_0<'_> {
@@ -100,7 +100,7 @@ fn round_to_q8_0(values: &[f32; 32], block: &mut [u8; 34]) {
     const INTEGERS: f32 = 12_582_912.0;
     let largest = values.iter().fold(0, |largest, value| value.abs().to_bits().max(largest));
     let scale = f32::from_bits(largest) / 127.0;
-    // The inverse of a smaller scale is infinite. In 16 bits it is 0.
+    // The inverse of a subnormal scale may be infinite; in 16 bits such a scale is 0.
     let inverse = if scale < f32::MIN_POSITIVE { 0.0 } else { 1.0 / scale };
     let (head, rounded) = block.split_at_mut(2);
     head.copy_from_slice(&f16::from_f32(scale).to_le_bytes());

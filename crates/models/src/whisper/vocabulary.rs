@@ -18,7 +18,7 @@ use crate::Error;
 #[derive(Debug)]
 pub struct Vocabulary {
     source: TokenizerSource,
-    /// The tokens of texts that were encoded: a preview and each attempt encode the same.
+    /// The tokens of texts that were encoded before. A preview and every attempt of a job encode the same texts.
     encoded: Mutex<HashMap<String, Vec<u32>>>,
     /// The bytes of each text token by id.
     bytes: Vec<Vec<u8>>,
@@ -64,9 +64,9 @@ pub(super) enum TokenizerSource {
 /// The most texts whose tokens are kept.
 const MOST_ENCODED: usize = 1024;
 
-/// Divides text into tokens. The tokenizer takes ten times the memory of a [`Vocabulary`], and longer to read than the
-/// weights of a small model, and is needed for the words of a user and for learning, and where a model does not say
-/// which tokens are never generated. So it is read for a text that was not encoded yet, and dropped with this.
+/// Divides text into tokens. Only prompts, words to expect and learning need it, and its tokenizer takes several times
+/// the memory of a [`Vocabulary`] and longer to read than the weights of a small model. So the tokenizer is read when
+/// the first text is encoded whose tokens are not known yet, and dropped with the encoder.
 #[derive(Debug)]
 pub struct TextEncoder<'a> {
     vocabulary: &'a Vocabulary,
@@ -111,8 +111,8 @@ impl Vocabulary {
             .map_err(|reason| Error::invalid(path, reason))
     }
 
-    /// Of the ids of all tokens. `tokenizer` is called where the generation settings leave out which tokens are not
-    /// generated.
+    /// Builds a vocabulary from the ids of all tokens. `tokenizer` is called if the generation settings don't say which
+    /// tokens are never generated.
     pub(super) fn new(
         all: HashMap<String, u32>,
         tokenizer: &dyn Fn() -> Result<Tokenizer, String>,
@@ -224,7 +224,7 @@ impl Vocabulary {
         &self.bytes
     }
 
-    /// Runs `encode` with what divides text into tokens. The memory that it takes is given back.
+    /// Calls `encode` with an encoder, and gives its memory back to the system afterwards.
     ///
     /// # Errors
     /// [`Error::Files`] if the model's tokenizer has to be read and is gone, invalid, or another model's.
@@ -275,8 +275,8 @@ impl Vocabulary {
 }
 
 impl TextEncoder<'_> {
-    /// The tokens of a text, without special tokens; none where the tokenizer can't be read, of which
-    /// [`Vocabulary::with_encoder`] tells.
+    /// The tokens of a text, without special tokens; none if the tokenizer can't be read, in which case
+    /// [`Vocabulary::with_encoder`] returns the error.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let lock = || self.vocabulary.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tokens) = lock().get(text) {
