@@ -4,6 +4,8 @@
     bench.py lengths STARTER WORK ROUNDS RECORDING...   Steno alone
     bench.py networks MODELS WORK SIZE...
     bench.py whole MODELS WORK ROUNDS RECORDING SIZE...
+
+THREADS is how many threads each program has: as many as there are cores, if unset.
 """
 
 import json
@@ -17,7 +19,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-THREADS = str(os.cpu_count())
+THREADS = os.environ.get("THREADS") or str(os.cpu_count())
+os.environ["RAYON_NUM_THREADS"] = THREADS
 # Of one window of 30 s: what speech has.
 TOKENS = "110"
 # Steno's precision, CTranslate2's, whisper.cpp's; its convolution takes weights in 16 bits only.

@@ -46,7 +46,7 @@ pub use advice::{OCCUPIED_SHARE, Situation, advice};
 pub use budget::{Budget, Holder, Refused, Reservation};
 pub use checkpoint::{Checkpoint, Stage};
 pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
-pub use footprint::{EmbeddingSizes, Footprint, Parts, Plan, StreamedSpeakers};
+pub use footprint::{EmbeddingSizes, Footprint, HOST_VOCABULARY, Parts, Plan, StreamedSpeakers};
 pub use host::Host;
 pub use message::Message;
 pub use network::{CanaryDimensions, FastConformerDimensions, Network, ParakeetDimensions};

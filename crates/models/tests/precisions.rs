@@ -9,16 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use candle_core::{Device, Tensor};
-use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe};
+use memory::{DeviceKind, Dimensions, Footprint, HOST_VOCABULARY, Host, Plan, Precision, Probe};
 use models::whisper::Whisper;
 use random_models::{Options, Size, write};
 
 /// Tokens per sequence. Only a few are decoded.
 const CAPACITY: usize = 8;
 const MB: f64 = (1 << 20) as f64;
-/// Bytes of the vocabulary, which the prediction counts as memory of the process
-/// without a model.
-const VOCABULARY: u64 = 16 << 20;
 /// Precisions with the largest permitted error of the logits: the root mean square
 /// of the difference from 32 bits, relative to that of the logits. Random weights
 /// are the worst case, as they have no redundancy.
@@ -96,9 +93,9 @@ fn logits_stay_near_and_memory_is_what_was_predicted() {
             let loaded = anonymous() - before;
             let logits = decoded(&model, 3);
             let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
-            // Neither figure includes the process without a model.
+            // Neither figure includes the process without a model. The vocabulary is read with one.
             let weights = predicted.weights;
-            let predicted = predicted.peak(1) - predicted.fixed + VOCABULARY;
+            let predicted = predicted.peak(1) - predicted.fixed + HOST_VOCABULARY;
             let exact = exact.get_or_insert_with(|| logits.clone());
             let error = rms(&(&logits - &*exact).unwrap()) / rms(exact);
             let off = predicted as f64 / peak as f64 - 1.0;

@@ -13,7 +13,7 @@ use audio::{LogMel, OpenOptions, PrepareOptions, Recording};
 use candle_core::Device;
 use formats::SpeakerModel;
 use memory::bytes::MIB;
-use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe, platform};
+use memory::{DeviceKind, Dimensions, Footprint, HOST_VOCABULARY, Host, Plan, Precision, Probe, platform};
 use models::whisper::Whisper;
 use pipeline::speakers::community::{self, CommunityHeard, CommunityNetworks};
 use pipeline::speakers::nemotron::{self, NemotronHeard, NemotronNetworks};
@@ -25,8 +25,6 @@ use wire::{DecodingOptions, ErrorCode, Failure, Point, Strategy};
 
 /// Steps of the search: what a random model writes never ends by itself.
 const TOKENS: usize = 32;
-/// The vocabulary, which the fixed cost of an engine includes beside the process and its threads, measured here apart.
-const VOCABULARY: u64 = 4 * MIB;
 /// Of a prediction, in parts of one.
 const TOLERANCE: f64 = 0.15;
 
@@ -158,7 +156,7 @@ fn decoding_takes_what_was_predicted() {
             let predicted = footprint.work(windows as u64);
             // The whole process, as it is held against a limit.
             let whole = peak - before;
-            let whole_predicted = VOCABULARY + footprint.weights + predicted;
+            let whole_predicted = HOST_VOCABULARY + footprint.weights + predicted;
             let difference = whole_predicted as f64 / whole as f64 - 1.0;
             println!(
                 "{name:6} {precision:4} {beams:>5} {windows:>8} {:>13} {:>12} {:>+10.1} %  {:>6} of {:>4}",
