@@ -1,3 +1,4 @@
+use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,7 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::blocks::to_f32;
+use crate::blocks::{bytes_of, to_f32};
 use crate::matrix::Matrix;
 use crate::packed::PackedMatrix;
 use crate::prepacked::PrepackedMatrix;
@@ -27,6 +28,9 @@ pub struct Weights {
     merge: Option<Box<Merge>>,
     /// The file of the tensor that was read last, and its bytes.
     last: Mutex<Option<(usize, Range<usize>)>>,
+    /// The numbers of a matrix between the file and the order that products read them in: memory that is new for each
+    /// matrix would take longer to get than to fill.
+    between: Mutex<Vec<f32>>,
 }
 
 impl Weights {
@@ -36,12 +40,12 @@ impl Weights {
     /// [`Error::Files`] if its files are
     /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open(path)?, finite: false, merge: None, last: Mutex::default() })
+        Ok(Self::of(Tensors::open(path)?))
     }
 
     /// Those of a file or files that are open.
     pub(crate) fn of(tensors: Tensors) -> Self {
-        Self { tensors, finite: false, merge: None, last: Mutex::default() }
+        Self { tensors, finite: false, merge: None, last: Mutex::default(), between: Mutex::default() }
     }
 
     /// Opens one file, of safetensors or a checkpoint that torch saved.
@@ -49,7 +53,7 @@ impl Weights {
     /// # Errors
     /// [`Error::Files`] if it is unreadable, damaged or of another format.
     pub(crate) fn open_file(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open_file(path)?, finite: false, merge: None, last: Mutex::default() })
+        Ok(Self::of(Tensors::open_file(path)?))
     }
 
     /// The same weights; the adapter is added to the matrices that it names.
@@ -116,11 +120,15 @@ impl Weights {
     pub fn get(&self, name: &str, shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor, Error> {
         let (_, stored, bytes) = self.find(name, shape)?;
         let tensor = match stored {
-            Precision::F16 => Tensor::from_raw_buffer(bytes, DType::F16, shape, &Device::Cpu)?,
-            Precision::Bf16 => Tensor::from_raw_buffer(bytes, DType::BF16, shape, &Device::Cpu)?,
+            Precision::F16 if dtype != DType::F32 => {
+                Tensor::from_raw_buffer(bytes, DType::F16, shape, &Device::Cpu)?
+            }
+            Precision::Bf16 if dtype != DType::F32 => {
+                Tensor::from_raw_buffer(bytes, DType::BF16, shape, &Device::Cpu)?
+            }
             other => {
                 let mut values = vec![0.0; shape.iter().product()];
-                to_f32(other, bytes, &mut values);
+                to_f32_on_all_threads(other, bytes, &mut values);
                 Tensor::from_vec(values, shape, &Device::Cpu)?
             }
         };
@@ -165,7 +173,7 @@ impl Weights {
     }
 
     /// As [`matrix`](Self::matrix), as an encoder's products with many rows are fastest with. Weights of 32 bits are
-    /// read from the file without a copy between.
+    /// read from the file without a copy between, others through memory that all matrices share.
     pub(crate) fn encoder_matrix(
         &self,
         name: &str,
@@ -176,14 +184,26 @@ impl Weights {
     ) -> Result<Matrix, Error> {
         let is_merged = self.merge.as_ref().is_some_and(|merge| merge.changes(name));
         let is_host_f32 = device.is_cpu() && precision == Precision::F32 && dtype == DType::F32;
-        if is_host_f32 && !is_merged && cfg!(target_endian = "little") {
+        if is_host_f32 && !is_merged {
             let (_, stored, bytes) = self.find(name, &[output, input])?;
-            if stored == Precision::F32
-                && let Ok(values) = bytemuck::try_cast_slice(bytes)
-            {
-                let prepacked = PrepackedMatrix::of_rows(values, input, 0..input)?;
-                return Ok(Matrix::Prepacked(Arc::new(prepacked)));
-            }
+            let as_stored = bytemuck::try_cast_slice(bytes).ok();
+            let is_as_stored = stored == Precision::F32 && cfg!(target_endian = "little");
+            let prepacked = if let Some(values) = as_stored.filter(|_| is_as_stored) {
+                PrepackedMatrix::of_rows(values, input, 0..input)
+            } else {
+                // Not locked meanwhile: a thread that waits for the others may load another matrix.
+                let between = || self.between.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut values = mem::take(&mut *between());
+                let count = output * input;
+                if values.len() < count {
+                    values.resize(count, 0.0);
+                }
+                to_f32_on_all_threads(stored, bytes, &mut values[..count]);
+                let prepacked = PrepackedMatrix::of_rows(&values[..count], input, 0..input);
+                *between() = values;
+                prepacked
+            };
+            return Ok(Matrix::Prepacked(Arc::new(prepacked?)));
         }
         self.matrix(name, (output, input), precision, dtype, device)?.for_encoder()
     }
@@ -227,6 +247,14 @@ impl Weights {
     }
 }
 
+/// As [`to_f32`], by all threads together.
+fn to_f32_on_all_threads(stored: Precision, bytes: &[u8], values: &mut [f32]) {
+    /// Weights of a part: whole blocks of every format.
+    const PART: usize = 1 << 16;
+    let bytes = bytes.par_chunks(bytes_of(stored, PART));
+    values.par_chunks_mut(PART).zip(bytes).for_each(|(values, bytes)| to_f32(stored, bytes, values));
+}
+
 /// Whether all numbers are finite, by their exponents; those of blocks are taken for it.
 fn is_finite(stored: Precision, bytes: &[u8]) -> bool {
     const BLOCK: usize = 1 << 20;
@@ -268,6 +296,34 @@ mod tests {
         let mapped = maps.split_once(file.to_str().unwrap()).expect("the file is mapped").1;
         let line = mapped.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn an_encoders_matrix_has_the_numbers_of_its_file_in_any_precision() {
+        // The second is read where numbers of the first still are.
+        let matrix = |rows| Tensor::randn(0f32, 1.0, (rows, 64), &Device::Cpu).unwrap();
+        let x = matrix(50);
+        let folder = tempfile::tempdir().unwrap();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let file = folder.path().join(format!("{dtype:?}.safetensors"));
+            let tensors = [("first", 2000), ("second", 100)]
+                .map(|(name, rows)| (name, matrix(rows).to_dtype(dtype).unwrap()));
+            candle_core::safetensors::save(&HashMap::from(tensors.clone()), &file).unwrap();
+            let weights = Weights::open_file(&file).unwrap();
+            for (name, stored) in tensors {
+                let shape = stored.dims2().unwrap();
+                let read =
+                    weights.encoder_matrix(name, shape, Precision::F32, DType::F32, &Device::Cpu).unwrap();
+                assert!(matches!(read, Matrix::Prepacked(_)));
+                let expected = x.matmul(&stored.to_dtype(DType::F32).unwrap().t().unwrap()).unwrap();
+                let off = (read.product(&x).unwrap() - expected).unwrap().abs().unwrap();
+                let most = off.flatten_all().unwrap().max(0).unwrap().to_scalar::<f32>().unwrap();
+                assert!(most < 1e-4, "{name}, {dtype:?}: {most}");
+                let plain = weights.get(name, &[shape.0, shape.1], DType::F32, &Device::Cpu).unwrap();
+                let same = plain.eq(&stored.to_dtype(DType::F32).unwrap()).unwrap();
+                assert_eq!(same.min_all().unwrap().to_scalar::<u8>().unwrap(), 1, "{name}, {dtype:?}");
+            }
+        }
     }
 
     #[test]
