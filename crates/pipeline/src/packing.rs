@@ -113,13 +113,27 @@ fn fill<E>(
     while let Some(start) = next_start(regions, done).filter(|start| *start < content) {
         let limit = start + longest;
         let end = end_of_speech(regions, limit).min(content);
-        let cut = if end <= limit { end } else { cut_before(limit, longest, pauses, quietest)? };
+        let last = end_of_speech(regions, content).min(content);
+        let cut = if end <= limit {
+            end
+        } else if let Some(place) = before_rest(limit, last, longest, pauses) {
+            place
+        } else {
+            cut_before(limit, longest, pauses, quietest)?
+        };
         // The silence behind the window's last speech is heard as it is.
         let next = next_start(regions, cut).unwrap_or(content).min(content);
         windows.push(start..next.min(limit));
         done = cut;
     }
     Ok(windows)
+}
+
+/// Where a sentence ends so late in a window of `longest` frames, which reaches to `limit`, that one more window holds the
+/// rest of the speech, to `last`. The encoder takes as long for a window that is nearly empty.
+fn before_rest(limit: usize, last: usize, longest: usize, pauses: &[Range<usize>]) -> Option<usize> {
+    let earliest = last.saturating_sub(longest).max(limit - longest / SEARCHED_SHARE);
+    longest_pause(pauses, &(earliest..limit), LONGEST_WITHIN)
 }
 
 /// Where the last region of speech ends that begins before `limit`, in frames.
@@ -136,7 +150,7 @@ fn cut_before<E>(
     quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
 ) -> Result<usize, E> {
     let searched = limit - longest / SEARCHED_SHARE..limit;
-    longest_pause(pauses, &searched).map_or_else(|| quietest(searched), Ok)
+    longest_pause(pauses, &searched, SHORTEST_PAUSE).map_or_else(|| quietest(searched), Ok)
 }
 
 /// Where there is such a pause, speech is cut so that both parts have at least so many fifths of the longest piece. With
@@ -184,7 +198,7 @@ fn cut<E>(
             cut_before(start + longest.first, longest.first, pauses, quietest)?
         } else if end > start + most {
             let shortest = most * SHORTEST_FIFTHS / 5;
-            match longest_pause(pauses, &(start + shortest..end - shortest)) {
+            match longest_pause(pauses, &(start + shortest..end - shortest), SHORTEST_PAUSE) {
                 Some(place) => place,
                 None => cut_before(start + most, most, pauses, quietest)?,
             }
@@ -207,14 +221,14 @@ fn pauses(voiced: &[Range<usize>], content: usize) -> Vec<Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end).filter(|pause| pause.len() >= SHORTEST_PAUSE).collect()
 }
 
-/// The middle of the longest pause that reaches into `searched`; of equals the last.
-fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>) -> Option<usize> {
+/// The middle of the longest pause of at least `shortest` frames that reaches so far into `searched`; of equals the last.
+fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>, shortest: usize) -> Option<usize> {
     let first = pauses.partition_point(|pause| pause.end <= searched.start);
     pauses[first..]
         .iter()
         .take_while(|pause| pause.start < searched.end)
         .map(|pause| pause.start.max(searched.start)..pause.end.min(searched.end))
-        .filter(|pause| pause.len() >= SHORTEST_PAUSE)
+        .filter(|pause| pause.len() >= shortest)
         .max_by_key(|pause| pause.len())
         .map(|pause| pause.start + pause.len() / 2)
 }
@@ -279,6 +293,9 @@ mod tests {
             // No pause: cut where it is quietest (asked below).
             ("no pause", &[0..4000], &[0..4000], &[0..2500, 2500..5500]),
             ("a pause within a word", &[0..4000], &[0..2200, 2210..4000], &[0..2500, 2500..5500]),
+            // A longer pause is before.
+            ("one more holds the rest", &[0..5500], &[0..2200, 2400..2520, 2590..5500], &[0..2555, 2555..5555]),
+            ("no sentence ends there", &[0..5500], &[0..2200, 2400..2600, 2630..5500], &[0..2300, 2300..4800, 4800..7800]),
             ("beyond the end", &[0..8005], &[0..2500, 2600..4900, 5000..8000], &[0..2550, 2550..4950, 4950..7450, 7450..8000]),
         ];
         for (name, regions, voiced, expected) in cases {
