@@ -5,7 +5,8 @@
     bench.py networks MODELS WORK SIZE...
     bench.py whole MODELS WORK ROUNDS RECORDING SIZE...
 
-THREADS is how many threads each program has: as many as there are cores, if unset.
+The environment variable THREADS is how many threads each program has, if unset as many as there are cores; Steno's
+command line, which `files` and `lengths` run, takes no more than there are cores.
 """
 
 import json

@@ -28,9 +28,9 @@ pub struct Weights {
     merge: Option<Box<Merge>>,
     /// The file of the tensor that was read last, and its bytes.
     last: Mutex<Option<(usize, Range<usize>)>>,
-    /// The numbers of a matrix between the file and the order that products read them in: memory that is new for each
-    /// matrix would take longer to get than to fill.
-    between: Mutex<Vec<f32>>,
+    /// Scratch for one matrix in 32 bits, between the file and the order that products read it in. It is used again, as
+    /// new memory takes longer to get than to fill. It stays while a decoder is loaded, which computes in more memory.
+    scratch: Mutex<Vec<f32>>,
 }
 
 impl Weights {
@@ -45,7 +45,7 @@ impl Weights {
 
     /// Those of a file or files that are open.
     pub(crate) fn of(tensors: Tensors) -> Self {
-        Self { tensors, finite: false, merge: None, last: Mutex::default(), between: Mutex::default() }
+        Self { tensors, finite: false, merge: None, last: Mutex::default(), scratch: Mutex::default() }
     }
 
     /// Opens one file, of safetensors or a checkpoint that torch saved.
@@ -186,26 +186,34 @@ impl Weights {
         let is_host_f32 = device.is_cpu() && precision == Precision::F32 && dtype == DType::F32;
         if is_host_f32 && !is_merged {
             let (_, stored, bytes) = self.find(name, &[output, input])?;
-            let as_stored = bytemuck::try_cast_slice(bytes).ok();
-            let is_as_stored = stored == Precision::F32 && cfg!(target_endian = "little");
-            let prepacked = if let Some(values) = as_stored.filter(|_| is_as_stored) {
-                PrepackedMatrix::of_rows(values, input, 0..input)
-            } else {
-                // Not locked meanwhile: a thread that waits for the others may load another matrix.
-                let between = || self.between.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut values = mem::take(&mut *between());
-                let count = output * input;
-                if values.len() < count {
-                    values.resize(count, 0.0);
-                }
-                to_f32_on_all_threads(stored, bytes, &mut values[..count]);
-                let prepacked = PrepackedMatrix::of_rows(&values[..count], input, 0..input);
-                *between() = values;
-                prepacked
+            let is_as_products_read = stored == Precision::F32 && cfg!(target_endian = "little");
+            let prepacked = match bytemuck::try_cast_slice(bytes) {
+                Ok(values) if is_as_products_read => PrepackedMatrix::of_rows(values, input, 0..input),
+                _ => self.prepacked_from_scratch(stored, bytes, (output, input)),
             };
             return Ok(Matrix::Prepacked(Arc::new(prepacked?)));
         }
         self.matrix(name, (output, input), precision, dtype, device)?.for_encoder()
+    }
+
+    /// A matrix of (output, input) weights that were `stored` as `bytes`.
+    fn prepacked_from_scratch(
+        &self,
+        stored: Precision,
+        bytes: &[u8],
+        (output, input): (usize, usize),
+    ) -> Result<PrepackedMatrix, Error> {
+        let scratch = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        // The lock is not held meanwhile: a thread that waits for the others may be given another matrix to load.
+        let mut values = mem::take(&mut *scratch());
+        let count = output * input;
+        if values.len() < count {
+            values.resize(count, 0.0);
+        }
+        to_f32_on_all_threads(stored, bytes, &mut values[..count]);
+        let prepacked = PrepackedMatrix::of_rows(&values[..count], input, 0..input);
+        *scratch() = values;
+        prepacked
     }
 
     /// The first of its files, for errors about what is in none.
@@ -284,13 +292,13 @@ pub fn stored_precision(path: &Path) -> Result<Precision, Error> {
 }
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests {
     use std::collections::HashMap;
 
     use super::*;
 
     /// Bytes of the file that are mapped and in memory, of this process.
+    #[cfg(target_os = "linux")]
     fn resident(file: &Path) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mapped = maps.split_once(file.to_str().unwrap()).expect("the file is mapped").1;
@@ -299,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn an_encoders_matrix_has_the_numbers_of_its_file_in_any_precision() {
-        // The second is read where numbers of the first still are.
+    fn an_encoders_matrix_has_the_numbers_of_its_file() {
+        // The second is read where numbers of the first still are, and the third needs more room.
         let matrix = |rows| Tensor::randn(0f32, 1.0, (rows, 64), &Device::Cpu).unwrap();
         let x = matrix(50);
         let folder = tempfile::tempdir().unwrap();
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             let file = folder.path().join(format!("{dtype:?}.safetensors"));
-            let tensors = [("first", 2000), ("second", 100)]
+            let tensors = [("first", 2000), ("second", 100), ("third", 3000)]
                 .map(|(name, rows)| (name, matrix(rows).to_dtype(dtype).unwrap()));
             candle_core::safetensors::save(&HashMap::from(tensors.clone()), &file).unwrap();
             let weights = Weights::open_file(&file).unwrap();
@@ -327,6 +335,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn of_a_file_that_is_read_one_tensor_is_in_memory() {
         const TENSORS: usize = 16;
         const BYTES: u64 = 4 << 20;

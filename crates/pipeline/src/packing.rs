@@ -1,6 +1,7 @@
 //! Speech packed into windows that begin and end in pauses. What a window
 //! holds depends on the recording alone, not on how many are decoded together
-//! nor on what was decoded before.
+//! nor on what was decoded before; what the last two hold, also on where the
+//! speech ends.
 
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ use transcript::Span;
 use crate::steps::{Speech, frame};
 
 /// A window that can't hold all the speech that follows ends in the longest
-/// pause of its last third: a longer pause is a safer cut than a later one.
+/// pause of its last third: a longer pause is a safer cut than a later one,
+/// unless a later one saves a window (see [`before_rest`]).
 const SEARCHED_SHARE: usize = 3;
 /// A pause within speech that a window may end in, in frames: shorter ones are
 /// those within words.
@@ -108,18 +110,18 @@ fn fill<E>(
     longest: usize,
     quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
 ) -> Result<Vec<Range<usize>>, E> {
+    let last = end_of_speech(regions, content).min(content);
     let mut windows = Vec::new();
     let mut done = 0;
     while let Some(start) = next_start(regions, done).filter(|start| *start < content) {
         let limit = start + longest;
         let end = end_of_speech(regions, limit).min(content);
-        let last = end_of_speech(regions, content).min(content);
         let cut = if end <= limit {
             end
-        } else if let Some(place) = before_rest(limit, last, longest, pauses) {
-            place
         } else {
-            cut_before(limit, longest, pauses, quietest)?
+            let place = cut_before(limit, longest, pauses, quietest)?;
+            let holds_rest = next_start(regions, place).is_none_or(|next| next + longest >= last);
+            if holds_rest { place } else { before_rest(limit, last, longest, pauses).unwrap_or(place) }
         };
         // The silence behind the window's last speech is heard as it is.
         let next = next_start(regions, cut).unwrap_or(content).min(content);
@@ -129,11 +131,16 @@ fn fill<E>(
     Ok(windows)
 }
 
-/// Where a sentence ends so late in a window of `longest` frames, which reaches to `limit`, that one more window holds the
-/// rest of the speech, to `last`. The encoder takes as long for a window that is nearly empty.
+/// The end of a sentence behind which one window holds the rest of the speech, up to `last`. `None` where there is none in
+/// the last third of the window that reaches to `limit`. A nearly empty window takes the encoder as long as a full one.
 fn before_rest(limit: usize, last: usize, longest: usize, pauses: &[Range<usize>]) -> Option<usize> {
     let earliest = last.saturating_sub(longest).max(limit - longest / SEARCHED_SHARE);
-    longest_pause(pauses, &(earliest..limit), LONGEST_WITHIN)
+    if earliest >= limit {
+        return None;
+    }
+    let between_sentences = |pause: &&Range<usize>| pause.len() >= LONGEST_WITHIN;
+    let pauses: Vec<_> = pauses.iter().filter(between_sentences).cloned().collect();
+    longest_pause(&pauses, &(earliest..limit))
 }
 
 /// Where the last region of speech ends that begins before `limit`, in frames.
@@ -150,7 +157,7 @@ fn cut_before<E>(
     quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
 ) -> Result<usize, E> {
     let searched = limit - longest / SEARCHED_SHARE..limit;
-    longest_pause(pauses, &searched, SHORTEST_PAUSE).map_or_else(|| quietest(searched), Ok)
+    longest_pause(pauses, &searched).map_or_else(|| quietest(searched), Ok)
 }
 
 /// Where there is such a pause, speech is cut so that both parts have at least so many fifths of the longest piece. With
@@ -163,7 +170,7 @@ const SHORTEST_FIFTHS: usize = 2;
 /// Speech that is too long for a piece is cut in its longest pause, and so are the parts. Where a piece begins thus
 /// follows from the sound around it. Of a recording of which a part is heard, pieces more than a minute or so away from
 /// the part's ends are mostly those of the whole; where many pauses are equally long, a change may reach farther. Where
-/// there is no pause, speech is cut as [`pack`] cuts it.
+/// there is no pause, speech is cut as [`pack`] cuts it, whatever is left behind it.
 pub fn cut_in_longest_pauses(
     recording: &Recording,
     speech: Speech,
@@ -198,7 +205,7 @@ fn cut<E>(
             cut_before(start + longest.first, longest.first, pauses, quietest)?
         } else if end > start + most {
             let shortest = most * SHORTEST_FIFTHS / 5;
-            match longest_pause(pauses, &(start + shortest..end - shortest), SHORTEST_PAUSE) {
+            match longest_pause(pauses, &(start + shortest..end - shortest)) {
                 Some(place) => place,
                 None => cut_before(start + most, most, pauses, quietest)?,
             }
@@ -221,14 +228,14 @@ fn pauses(voiced: &[Range<usize>], content: usize) -> Vec<Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end).filter(|pause| pause.len() >= SHORTEST_PAUSE).collect()
 }
 
-/// The middle of the longest pause of at least `shortest` frames that reaches so far into `searched`; of equals the last.
-fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>, shortest: usize) -> Option<usize> {
+/// The middle of the longest pause that reaches into `searched`; of equals the last.
+fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>) -> Option<usize> {
     let first = pauses.partition_point(|pause| pause.end <= searched.start);
     pauses[first..]
         .iter()
         .take_while(|pause| pause.start < searched.end)
         .map(|pause| pause.start.max(searched.start)..pause.end.min(searched.end))
-        .filter(|pause| pause.len() >= shortest)
+        .filter(|pause| pause.len() >= SHORTEST_PAUSE)
         .max_by_key(|pause| pause.len())
         .map(|pause| pause.start + pause.len() / 2)
 }
@@ -293,9 +300,13 @@ mod tests {
             // No pause: cut where it is quietest (asked below).
             ("no pause", &[0..4000], &[0..4000], &[0..2500, 2500..5500]),
             ("a pause within a word", &[0..4000], &[0..2200, 2210..4000], &[0..2500, 2500..5500]),
-            // A longer pause is before.
+            // An earlier pause is longer, but would leave more than one window.
             ("one more holds the rest", &[0..5500], &[0..2200, 2400..2520, 2590..5500], &[0..2555, 2555..5555]),
+            ("partly too early", &[0..5500], &[0..2200, 2300..2465, 2530..5500], &[0..2515, 2515..5515]),
             ("no sentence ends there", &[0..5500], &[0..2200, 2400..2600, 2630..5500], &[0..2300, 2300..4800, 4800..7800]),
+            // The next window begins behind the silence that the longest pause is part of.
+            ("the longest leaves one", &[0..2000, 2690..5650], &[0..1960, 2730..2780, 2850..5610], &[0..2690, 2690..5690]),
+            ("more than two", &[0..7990], &[0..2200, 2400..2700, 2770..5300, 5400..7990], &[0..2300, 2300..5300, 5300..8000]),
             ("beyond the end", &[0..8005], &[0..2500, 2600..4900, 5000..8000], &[0..2550, 2550..4950, 4950..7450, 7450..8000]),
         ];
         for (name, regions, voiced, expected) in cases {

@@ -95,8 +95,11 @@ fn the_first_words_of_a_long_recording_come_before_it_is_read() {
             assert!(matches!(first[0], Heard::Window(_)), "{name}: {first:?}");
             let (words, found) = (normalised(words), text(rest));
             assert!(!found.is_empty());
+            // They are heard once and not repaired: a sentence may be missing in them, so that they are compared with
+            // the nearest beginning of the text.
             let together = words.len().min(found.len());
-            let wrong = edit_distance(&words[..together], &found[..together]);
+            let until = |end| edit_distance(&words[..together], &found[..end]);
+            let wrong = (0..=found.len()).map(until).min().unwrap();
             assert!(wrong * 5 <= together, "{name}: {words:?} instead of {found:?}");
         }
     }
