@@ -28,8 +28,8 @@ pub struct Weights {
     merge: Option<Box<Merge>>,
     /// The file of the tensor that was read last, and its bytes.
     last: Mutex<Option<(usize, Range<usize>)>>,
-    /// Scratch for one matrix in 32 bits, between the file and the order that products read it in. It is used again, as
-    /// new memory takes longer to get than to fill. It stays while a decoder is loaded, which computes in more memory.
+    /// Scratch for one matrix in 32 bits, between the file and the order in which products read it. It is reused, because
+    /// new memory takes longer to get than to fill. It stays until all is loaded: computing takes more memory than that.
     scratch: Mutex<Vec<f32>>,
 }
 
@@ -173,7 +173,7 @@ impl Weights {
     }
 
     /// As [`matrix`](Self::matrix), as an encoder's products with many rows are fastest with. Weights of 32 bits are
-    /// read from the file without a copy between, others through memory that all matrices share.
+    /// read from the file without a copy between, others through scratch memory.
     pub(crate) fn encoder_matrix(
         &self,
         name: &str,

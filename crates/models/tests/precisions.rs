@@ -93,7 +93,7 @@ fn logits_stay_near_and_memory_is_what_was_predicted() {
             let loaded = anonymous() - before;
             let logits = decoded(&model, 3);
             let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
-            // Neither figure includes the process without a model. The vocabulary is read with one.
+            // Both figures leave out the process without a model and include the vocabulary.
             let weights = predicted.weights;
             let predicted = predicted.peak(1) - predicted.fixed + HOST_VOCABULARY;
             let exact = exact.get_or_insert_with(|| logits.clone());

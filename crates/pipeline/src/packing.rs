@@ -1,7 +1,7 @@
 //! Speech packed into windows that begin and end in pauses. What a window
 //! holds depends on the recording alone, not on how many are decoded together
-//! nor on what was decoded before; what the last two hold, also on where the
-//! speech ends.
+//! nor on what was decoded before. Where the last window but one ends depends on
+//! where the speech ends, too.
 
 use std::ops::Range;
 
